@@ -1,0 +1,135 @@
+/*
+ * driver: the contract of a backend. A driver starts, stops, kills, lists, adopts and cleans up
+ * boxes; everything that happens inside a box goes through sbx-guest over the byte stream that
+ * start() returns.
+ *
+ * Drivers run in the worker (start .. stats) and in the janitor (probe .. finish), never in sbxd.
+ * All functions may block, but not past their deadline. A new driver is one file or folder that
+ * ends in a `const struct driver`, and one row in drivers/registry.c.
+ */
+#ifndef SBXD_DRIVERS_DRIVER_H
+#define SBXD_DRIVERS_DRIVER_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "lib/err.h"
+
+/* What is the same for all boxes of one instance. Pointers are the caller's and outlive the call.
+ */
+struct driver_site {
+	const char *instance;	 /* names are sbxd-<instance>-... */
+	const char *state_dir;	 /* may hold caches that outlive the instance */
+	const char *runtime_dir; /* dies with the host */
+	uint32_t uid_base; /* host uids for boxes: box n has uid_base + n * DRIVER_UIDS ...; 0: none
+			      (not root) */
+	int prepared;	   /* the memfd that prepare() wrote */
+};
+
+#define DRIVER_UIDS 65536U	 /* host uids per slot */
+#define DRIVER_BOX_UIDS 65535U	 /* of these are mapped into the box: 0 .. 65534 */
+#define DRIVER_WORKER_UID 65535U /* uid_base + slot * DRIVER_UIDS + this is the worker's own */
+
+/* What a host can do, as probe() found. */
+struct driver_facts {
+	char isolation[16]; /* namespace, microvm-kvm, microvm-tcg */
+	char warning[256];  /* limits that cannot be enforced here, and why; empty when all can */
+};
+
+struct driver_spec {
+	const char *name; /* box name */
+	const char *image;
+	uint32_t slot;
+	uint32_t memory_mib;
+	uint32_t cpus_milli; /* 0: no limit */
+	uint32_t disk_mib;
+	uint32_t pids_max;
+	int guest;	      /* the sbx-guest binary, open for reading */
+	uint64_t deadline_ns; /* CLOCK_MONOTONIC */
+	/*
+	 * Called once, as soon as the box's first process exists and before it may do anything: so
+	 * that a worker that dies right after it leaves a trace. box_start as proc_start_time().
+	 */
+	void (*born)(void *ctx, pid_t box_pid, uint64_t box_start);
+	void *born_ctx;
+};
+
+struct driver_box; /* a driver's own handle */
+
+struct driver_stats {
+	uint64_t cpu_ns;
+	uint64_t memory_bytes;
+};
+
+/* A box that list() found. */
+typedef int driver_list_fn(void *ctx, const char *name);
+
+struct driver {
+	const char *name;
+
+	/* Janitor. Can this host run it? 0 with *facts filled, or -errno with what is missing and
+	 * how to mend it. */
+	int (*probe)(const struct driver_site *site, struct driver_facts *facts, struct err *err);
+
+	/*
+	 * Janitor, once per instance, before the first start(): builds what all boxes share
+	 * (filters, directories, cgroup parents) for `image`, and writes what start() needs of it
+	 * into site->prepared. 0 or -errno.
+	 */
+	int (*prepare)(const struct driver_site *site, const char *image, struct err *err);
+
+	/* Janitor. Calls fn for each box of this instance that has left a trace on the host. 0,
+	 * fn's result, or -errno. */
+	int (*list)(const struct driver_site *site, driver_list_fn *fn, void *ctx);
+
+	/*
+	 * Janitor. Makes sure that no process of the box `name` is left, then removes all it left
+	 * behind. pid and start (0 when not known) name its first process. Idempotent: nothing
+	 * there is success. 0 or -errno.
+	 */
+	int (*cleanup)(const struct driver_site *site, const char *name, pid_t pid, uint64_t start,
+	    struct err *err);
+
+	/* Janitor, last: removes what prepare() made. Idempotent. 0 or -errno. */
+	int (*finish)(const struct driver_site *site, struct err *err);
+
+	/*
+	 * Worker. Starts a box; *stream is the byte stream to its sbx-guest (caller's,
+	 * non-blocking). On failure nothing is left. 0 or -errno.
+	 */
+	int (*start)(const struct driver_site *site, const struct driver_spec *spec,
+	    struct driver_box **box, int *stream, struct err *err);
+
+	/* Worker: a descriptor that polls readable when the box's first process is gone; the
+	 * driver's. */
+	int (*watch_fd)(const struct driver_box *box);
+
+	/*
+	 * Worker, after start() and before the first guest byte is read. The worker then runs as
+	 * its own uid without any privilege: what kill() and stats() need must be open by then. 0
+	 * or -errno. May be NULL.
+	 */
+	int (*unprivileged)(struct driver_box *box, struct err *err);
+
+	/* Worker: ends every process of the box at once and waits until they are gone, at most to
+	 * deadline_ns. 0 or -errno. */
+	int (*kill)(struct driver_box *box, uint64_t deadline_ns);
+
+	/* Worker, may be NULL: stop and continue a warm box. 0 or -errno. */
+	int (*pause)(struct driver_box *box);
+	int (*resume)(struct driver_box *box);
+
+	/* Worker: what the box uses. Unknown numbers stay 0. 0 or -errno. */
+	int (*stats)(const struct driver_box *box, struct driver_stats *out);
+
+	/* Worker: frees the handle and its descriptors; ends nothing. */
+	void (*free)(struct driver_box *box);
+};
+
+/* The driver of that name, or NULL. */
+const struct driver *driver_find(const char *name);
+
+/* The n-th driver in order of preference, or NULL past the last. */
+const struct driver *driver_at(unsigned int n);
+
+#endif

@@ -1,0 +1,29 @@
+/*
+ * digest: SHA-256 and random identifiers, from OpenSSL. sbxd and sbxctl only.
+ */
+#ifndef SBXD_LIB_DIGEST_H
+#define SBXD_LIB_DIGEST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define DIGEST_LEN 32
+
+struct digest_part {
+	const void *data;
+	size_t len;
+};
+
+/* SHA-256 over the parts, one after the other. 0 or -EIO when OpenSSL fails. */
+int digest_sha256(const struct digest_part *parts, size_t count, uint8_t out[DIGEST_LEN]);
+
+/* Lowercase hex of n bytes, NUL-terminated, into out[2n+1]. */
+void digest_hex(const uint8_t *bytes, size_t n, char *out);
+
+/* n cryptographically random bytes. 0 or -EIO. */
+int digest_random(void *out, size_t n);
+
+/* True when both hold the same n bytes; the time taken does not depend on where they differ. */
+int digest_equal(const void *a, const void *b, size_t n);
+
+#endif

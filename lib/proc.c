@@ -1,0 +1,69 @@
+/* proc: who a process is, proven. Any process; holds no state. */
+#include "lib/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "lib/fd.h"
+
+int proc_start_time(pid_t pid, uint64_t *ticks)
+{
+	char path[32];
+	char text[1024];
+	const char *p;
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	n = fd_read_file_at(AT_FDCWD, path, text, sizeof(text));
+	if (n < 0)
+		return n == -ENOENT ? -ESRCH : (int)n;
+	p = strrchr(text, ')'); /* the command name may hold anything */
+	for (int field = 2; p && field < 22; field++) {
+		p = strchr(p + 1, ' ');
+	}
+	if (!p)
+		return -EIO;
+	*ticks = strtoull(p + 1, NULL, 10);
+	return 0;
+}
+
+int proc_open_exact(pid_t pid, uint64_t start_ticks)
+{
+	uint64_t now_ticks = 0;
+	FD_SCOPED int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	int rc;
+
+	if (fd < 0)
+		return -errno;
+	/* The descriptor pins the process first; whoever has the pid now is who the descriptor
+	 * means. */
+	rc = proc_start_time(pid, &now_ticks);
+	if (rc < 0)
+		return rc;
+	if (now_ticks != start_ticks)
+		return -ESRCH;
+	return fd_take(&fd);
+}
+
+int proc_signal(int pidfd, int sig)
+{
+	if (syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+int proc_wait_gone(int pidfd, int timeout_ms)
+{
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+	int rc = poll(&p, 1, timeout_ms);
+
+	if (rc < 0)
+		return -errno;
+	return rc == 0 ? -ETIMEDOUT : 0;
+}

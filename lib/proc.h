@@ -1,0 +1,29 @@
+/*
+ * proc: who a process is, proven.
+ *
+ * A pid alone is a guess: it may have been reused. A process is named by (pid, start time), or held
+ * by a pidfd.
+ */
+#ifndef SBXD_LIB_PROC_H
+#define SBXD_LIB_PROC_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Start time of pid in clock ticks since boot (field 22 of /proc/PID/stat). 0, -ESRCH when there is
+ * none. */
+int proc_start_time(pid_t pid, uint64_t *ticks);
+
+/*
+ * A pidfd for exactly the process that has this pid and start time. Returns the descriptor
+ * (caller's), -ESRCH when that process is gone, -errno otherwise.
+ */
+int proc_open_exact(pid_t pid, uint64_t start_ticks);
+
+/* Sends a signal through a pidfd. 0, -ESRCH, -errno. */
+int proc_signal(int pidfd, int sig);
+
+/* Waits at most timeout_ms for the process behind pidfd to have exited. 0, -ETIMEDOUT, -errno. */
+int proc_wait_gone(int pidfd, int timeout_ms);
+
+#endif

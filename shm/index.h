@@ -1,0 +1,29 @@
+/*
+ * index: finds the slot of (owner uid, token) in the shared table. Written by sbxd; read by
+ * anybody.
+ *
+ * Chained: index[bucket] holds the first slot, sup.index_next the next. sbxd passes its private
+ * parts (the mirror) and publishes what changed; these functions touch only the bucket heads in
+ * shared memory.
+ */
+#ifndef SBXD_SHM_INDEX_H
+#define SBXD_SHM_INDEX_H
+
+#include "shm/segment.h"
+
+uint32_t index_bucket(const struct segment *s, uint32_t owner_uid, const char *token);
+
+/* Puts `slot` (whose mirror part has owner_uid and token set) at the head of its chain. parts: one
+ * per slot. */
+void index_insert(struct segment *s, struct slot_sup *parts, uint32_t slot);
+
+/*
+ * Takes `slot` out of its chain. Returns the slot whose part changed (its predecessor in the chain,
+ * to be published), or SHM_NONE when only the bucket head changed or it was not there.
+ */
+uint32_t index_remove(struct segment *s, struct slot_sup *parts, uint32_t slot);
+
+/* For readers: the slot published under (owner uid, token), or SHM_NONE. Bounded on any content. */
+uint32_t index_find(const struct segment *s, uint32_t owner_uid, const char *token);
+
+#endif

@@ -1,0 +1,50 @@
+/*
+ * reader: the read-only view for tools. Takes no lock, writes nothing, never returns torn data, and
+ * works when the supervisor hangs or is dead.
+ */
+#ifndef SBXD_SHM_READER_H
+#define SBXD_SHM_READER_H
+
+#include <stdbool.h>
+
+#include "shm/segment.h"
+
+struct reader {
+	struct segment seg;
+};
+
+/* The supervisor and the totals, as one moment shows them. */
+struct reader_summary {
+	int32_t pid;
+	bool alive; /* that pid with that start time runs */
+	uint32_t state;
+	uint64_t generation;
+	uint64_t uptime_ns;
+	uint64_t heartbeat_age_ns;
+	uint32_t slots;
+	uint32_t replicas;
+	uint32_t waiters;
+	uint32_t warm;
+	uint32_t state_count[SLOT_STATES];
+	uint64_t counters[COUNTERS];
+};
+
+/* One box: both parts, each untorn; `work` is zero when its generation is not that of `sup`. */
+struct reader_box {
+	uint32_t slot;
+	uint32_t in_flight;
+	uint32_t conns;
+	struct slot_sup sup;
+	struct slot_work work;
+};
+
+/* 0 or -errno. */
+int reader_open(struct reader *r, const char *name, struct err *err);
+void reader_close(struct reader *r);
+
+void reader_summarize(const struct reader *r, struct reader_summary *out);
+
+/* Copies slot's box. 0, -ENOENT when it is free, -EAGAIN when it kept changing, -ERANGE. */
+int reader_box(const struct reader *r, uint32_t slot, struct reader_box *out);
+
+#endif

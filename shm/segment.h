@@ -1,0 +1,80 @@
+/*
+ * segment: create, attach, validate and unlink the shared segment. sbxd creates; a worker maps one
+ * page of it; tools attach read-only.
+ */
+#ifndef SBXD_SHM_SEGMENT_H
+#define SBXD_SHM_SEGMENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "lib/err.h"
+#include "shm/layout.h"
+
+/* A mapping of the whole segment. The pointers stay valid until segment_close(). */
+struct segment {
+	int fd; /* owned; -1 for a read-only attachment (closed after mmap) */
+	bool writable;
+	size_t size;
+	struct shm_header *header; /* read-only memory when not writable */
+	_Atomic uint32_t *index;
+	struct shm_event *ring;
+	struct shm_slot *slots;
+};
+
+/* "/sbxd-UID-INSTANCE" into out. 0 or -ENAMETOOLONG. */
+int segment_name(char *out, size_t size, uid_t uid, const char *instance);
+
+/*
+ * Creates a new segment with slot_count free slots; fails with -EEXIST when the name is taken. The
+ * caller becomes its supervisor: supervisor_lock is held by the calling thread, pid, start time and
+ * generation 1 are stored, the magic last. boots: permits of boot_slots.
+ */
+int segment_create(const char *name, const char *instance, uint32_t slot_count, uint32_t boots,
+    struct segment *out, struct err *err);
+
+/* What segment_probe() found under a name. */
+enum segment_verdict {
+	SEGMENT_ABSENT,	  /* there is none */
+	SEGMENT_LIVE,	  /* a running supervisor holds it */
+	SEGMENT_ORPHANED, /* valid, its supervisor is gone */
+	SEGMENT_FOREIGN,  /* other magic, version, layout, size or owner, truncated, or never
+			     finished */
+};
+
+/*
+ * Looks, without changing or locking anything, at what stands under `name`. *why (may be NULL) says
+ * what is wrong with a foreign one, or who is alive.
+ */
+enum segment_verdict segment_probe(const char *name, struct err *why);
+
+/*
+ * Attaches. Checks magic, version, layout hash and sizes; a read-only attachment works on live and
+ * on orphaned segments alike. A writable one takes over supervisor_lock: -EBUSY when its holder
+ * lives.
+ */
+int segment_attach(const char *name, bool writable, struct segment *out, struct err *err);
+
+/*
+ * Checks everything that the layout promises: header fields, index chains, warm list (order, links,
+ * counts), slot states, state counts. Writes at most `max` findings and returns how many there are.
+ */
+size_t segment_validate(const struct segment *s, struct err *findings, size_t max);
+
+/* Unmaps and closes; does not unlink. Releases supervisor_lock when writable. */
+void segment_close(struct segment *s);
+
+/* Removes the name. 0 or -errno. */
+int segment_unlink(const char *name);
+
+/*
+ * Maps, read-write, just the page of one slot, from the segment's descriptor; NULL with errno set.
+ * The caller closes the descriptor at once. For workers.
+ */
+struct shm_slot *segment_map_slot(int fd, uint64_t slots_off, uint32_t slot);
+
+/* The hash of every size and offset that readers and writers of the segment must agree on. */
+uint64_t segment_layout_hash(void);
+
+#endif

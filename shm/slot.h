@@ -1,0 +1,42 @@
+/*
+ * slot: the state machine of a slot, and publishing and reading its two parts without tearing.
+ */
+#ifndef SBXD_SHM_SLOT_H
+#define SBXD_SHM_SLOT_H
+
+#include <stdbool.h>
+
+#include "shm/layout.h"
+
+/* True when the const transition table allows from -> to. States out of range are never allowed. */
+bool slot_transition_allowed(uint32_t from, uint32_t to);
+
+/* "warm" etc.; "?" when out of range. */
+const char *slot_state_name(uint32_t state);
+const char *slot_source_name(uint32_t source);
+
+/* True in every state that counts against replicas: reserved to warm, not closing (it is on its way
+ * out). */
+bool slot_state_counts(uint32_t state);
+
+/* Writes the whole supervisor part under its sequence counter. Only sbxd. */
+void slot_publish_sup(struct shm_slot *slot, const struct slot_sup *part);
+
+/* Writes the whole worker part under its sequence counter. Only that slot's worker. */
+void slot_publish_work(struct shm_slot *slot, const struct slot_work *part);
+
+/*
+ * Copies a part as it stood at one moment. Bounded: after many tries against a writer that never
+ * finishes (it may have died in the middle) returns -EAGAIN and leaves *out untouched.
+ */
+int slot_read_sup(const struct shm_slot *slot, struct slot_sup *out);
+int slot_read_work(const struct shm_slot *slot, struct slot_work *out);
+
+/* Makes an odd sequence counter of a dead writer even again, after its part was rewritten or
+ * proven. */
+void slot_mend_seq(_Atomic uint32_t *seq);
+
+/* Initialises a fresh page: number, robust scope lock, everything else zero. 0 or -errno. */
+int slot_init(struct shm_slot *slot, uint32_t number);
+
+#endif

@@ -1,0 +1,219 @@
+/*
+ * agent: the whole contract between a worker and sbx-guest, over one byte stream.
+ *
+ * A frame is struct agent_head (16 bytes, little endian) and `size` bytes of payload, at most
+ * AGENT_PAYLOAD_MAX. A channel is one operation (a command or a file transfer), numbered by the
+ * worker, never reused while open. Channel 0 is the connection itself.
+ *
+ * Flow control: on a channel, data frames (AGENT_DATA, per stream) may be sent only against credit
+ * given by the other side: AGENT_CREDIT adds bytes. The first credit is AGENT_WINDOW for every
+ * stream, implied when the channel opens. So neither side ever buffers more than AGENT_WINDOW bytes
+ * for a stream, and a slow reader stops only its own channel.
+ *
+ * A request that does not fit one frame is continued: every frame but its last has AGENT_F_MORE.
+ *
+ * Life of a channel: worker sends one request (EXEC, READ, WRITE, ...); the guest answers
+ * AGENT_ERROR (closed), or data and finally AGENT_END (closed). After AGENT_CLOSE from the worker
+ * the guest ends the operation (a command: its whole process tree is killed and seen gone) and
+ * still sends AGENT_END or AGENT_ERROR. Frames for a channel that is not open are ignored by both
+ * sides (they crossed the end on the wire).
+ *
+ * Both ends treat what they receive as hostile: a frame that breaks the rules ends the connection,
+ * nothing else.
+ */
+#ifndef SBXD_WIRE_AGENT_H
+#define SBXD_WIRE_AGENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define AGENT_VERSION 1U
+#define AGENT_HEAD_LEN 16U
+#define AGENT_PAYLOAD_MAX 65536U
+#define AGENT_WINDOW (1024U * 1024U)
+#define AGENT_REQUEST_MAX \
+	(4U * 1024U *     \
+	    1024U) /* a continued request: argv and env are bounded by the kernel's limits */
+#define AGENT_CHANNELS_MAX 256U
+
+enum agent_type {
+	AGENT_NONE = 0,
+
+	/* worker -> guest */
+	AGENT_PING = 1, /* payload is echoed by AGENT_PONG; channel 0 */
+	AGENT_EXEC,	/* request: struct agent_exec + strings */
+	AGENT_READ,	/* request: struct agent_read + path */
+	AGENT_WRITE,	/* request: struct agent_write + path; then data, then AGENT_EOF */
+	AGENT_SIGNAL,	/* u32 signal number, to the command's process group */
+	AGENT_RESIZE,	/* u16 cols, u16 rows */
+	AGENT_CLOSE,	/* end this operation */
+	AGENT_SYNC,	/* flush file systems, answered by AGENT_PONG; channel 0 */
+
+	/* both ways */
+	AGENT_DATA = 32, /* stream number in head.arg */
+	AGENT_EOF,	 /* no more data on stream head.arg */
+	AGENT_CREDIT,	 /* u32 bytes, for stream head.arg */
+
+	/* guest -> worker */
+	AGENT_HELLO = 64, /* struct agent_hello; first frame; channel 0 */
+	AGENT_PONG,
+	AGENT_STARTED, /* EXEC: u32 pid in the box; READ: struct agent_stat of the opened file */
+	AGENT_END,     /* struct agent_end */
+	AGENT_ERROR,   /* struct agent_error + text; closes the channel */
+};
+
+#define AGENT_F_MORE 1U /* the request goes on in the next frame of this channel */
+
+enum agent_stream {
+	AGENT_STDIN = 0,  /* also: file data towards the guest */
+	AGENT_STDOUT = 1, /* also: file data from the guest */
+	AGENT_STDERR = 2,
+	AGENT_STREAMS,
+};
+
+struct agent_head {
+	uint32_t size; /* payload bytes */
+	uint8_t type;
+	uint8_t flags;
+	uint8_t arg; /* stream */
+	uint8_t reserved;
+	uint32_t channel;
+	uint32_t check; /* AGENT_CHECK ^ size ^ channel: desynchronised streams are found at once */
+};
+
+#define AGENT_CHECK 0x53425831U /* "SBX1" */
+
+struct agent_hello {
+	uint32_t version;
+	uint32_t pid; /* the guest's own, as it sees it; 1 when it is init */
+};
+
+/* Followed by: user, cwd, argc strings, envc strings; each u32 length, bytes (no NUL inside, none
+ * at the end). */
+struct agent_exec {
+	uint32_t flags; /* AGENT_EXEC_* */
+	uint16_t cols;
+	uint16_t rows;
+	uint32_t argc;
+	uint32_t envc;
+};
+
+#define AGENT_EXEC_TTY \
+	1U /* a pseudo-terminal: stdin, stdout and stderr are one; everything is AGENT_STDOUT */
+#define AGENT_EXEC_NO_STDIN 2U /* stdin is /dev/null and not a stream */
+
+struct agent_read {
+	uint64_t offset; /* bytes, or with AGENT_READ_LINES the first line, from 1 */
+	uint64_t limit;	 /* bytes, or with AGENT_READ_LINES the last line, inclusive; UINT64_MAX: to
+			    the end */
+	uint32_t flags;
+	uint32_t path_len; /* path follows */
+};
+
+#define AGENT_READ_LINES 1U /* lines end at \n only */
+
+struct agent_write {
+	uint64_t size; /* bytes that will come, UINT64_MAX when not known: a shorter body is an
+			  error, nothing is renamed */
+	uint32_t flags;
+	uint32_t mode; /* permission bits of a new file; an existing file keeps its own unless
+			  AGENT_WRITE_MODE */
+	uint32_t path_len;
+	uint32_t reserved;
+};
+
+#define AGENT_WRITE_APPEND 1U
+#define AGENT_WRITE_MODE 2U /* set `mode` also on an existing file */
+
+struct agent_stat {
+	uint64_t size;
+	uint64_t mtime_ns;
+	uint32_t mode;
+	uint32_t uid;
+	uint32_t gid;
+	uint32_t reserved;
+};
+
+/* The end of an operation. For a command: sent when it was reaped and its output is complete (or
+ * the drain bound hit). */
+struct agent_end {
+	int32_t exit_code; /* -1 when a signal ended it */
+	int32_t signal;	   /* 0 when it exited */
+	uint32_t flags;	   /* AGENT_END_* */
+	uint32_t reserved;
+	uint64_t bytes; /* files: bytes read or written */
+};
+
+#define AGENT_END_KILLED 1U /* ended by AGENT_CLOSE: the whole tree is gone */
+#define AGENT_END_LEFT_OPEN \
+	2U /* a background child still holds stdout or stderr; the drain was cut */
+
+/* The reasons of failing operations; INTERFACE.md's names in wire/agent.c. */
+enum agent_code {
+	AGENT_OK = 0,
+	AGENT_E_NOT_FOUND,
+	AGENT_E_PERMISSION,
+	AGENT_E_IS_DIRECTORY,
+	AGENT_E_NOT_A_DIRECTORY,
+	AGENT_E_INVALID_PATH,
+	AGENT_E_INVALID, /* the request itself makes no sense */
+	AGENT_E_TOO_LARGE,
+	AGENT_E_NO_SPACE,
+	AGENT_E_EXISTS,
+	AGENT_E_NO_USER,   /* the user is not in the box's passwd */
+	AGENT_E_EXEC,	   /* the command could not be started: text says why */
+	AGENT_E_RESOURCES, /* no process, memory or descriptor left in the box */
+	AGENT_E_SHORT,	   /* fewer bytes came than were announced */
+	AGENT_E_IO,
+	AGENT_CODES,
+};
+
+struct agent_error {
+	uint32_t code;	 /* enum agent_code */
+	int32_t sys_err; /* errno in the box, 0 none */
+			 /* text follows, UTF-8, at most AGENT_ERROR_TEXT bytes */
+};
+
+#define AGENT_ERROR_TEXT 512U
+
+/* INTERFACE.md's name, e.g. "is_directory"; "io" when out of range. */
+const char *agent_code_name(uint32_t code);
+
+/* Fills a 16-byte frame head. */
+void agent_put_head(uint8_t out[AGENT_HEAD_LEN], enum agent_type type, uint8_t flags, uint8_t arg,
+    uint32_t channel, uint32_t size);
+
+/*
+ * Reads a frame head from n bytes. 1: *head is filled and valid (size <= AGENT_PAYLOAD_MAX); 0:
+ * more bytes are needed; -EBADMSG: this is no frame.
+ */
+int agent_get_head(const uint8_t *bytes, size_t n, struct agent_head *head);
+
+/* A bounds-checked cursor over a payload. Every get returns 0 or -EBADMSG and leaves *out untouched
+ * on failure. */
+struct agent_cursor {
+	const uint8_t *p;
+	size_t left;
+};
+
+int agent_get_bytes(struct agent_cursor *c, void *out, size_t n);
+int agent_get_u32(struct agent_cursor *c, uint32_t *out);
+
+/* A length-prefixed string without NUL; points into the payload. */
+int agent_get_string(struct agent_cursor *c, const char **out, size_t *len);
+
+/*
+ * Parses and checks a whole AGENT_EXEC request. Copies it into one allocation that the caller frees
+ * with free(): the struct, argv[], envp[] and strings. 0, -EBADMSG, -ENOMEM.
+ */
+struct agent_exec_request {
+	struct agent_exec head;
+	char *user;  /* "" means the default */
+	char *cwd;   /* "" means the default */
+	char **argv; /* NULL-terminated, argc >= 1 */
+	char **envp; /* NULL-terminated */
+};
+
+int agent_parse_exec(const uint8_t *payload, size_t n, struct agent_exec_request **out);
+
+#endif

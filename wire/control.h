@@ -1,0 +1,209 @@
+/*
+ * control: the whole contract between sbxd and a worker (and the janitor), over one AF_UNIX
+ * SOCK_SEQPACKET pair.
+ *
+ * One message is one packet: struct ctl_head, then the fixed struct of its type, then `tail` bytes
+ * where the type has a tail. Both ends check sizes before they look inside; text fields are
+ * NUL-terminated or the message is refused. The worker trusts sbxd; sbxd trusts nothing a worker
+ * says: it answers or drops, and a worker that breaks the contract is killed.
+ *
+ * Worker process, exec'ed by sbxd:   sbx-worker box SLOT    descriptors CTL_FD_*
+ * Janitor process, exec'ed by sbxd:  sbx-worker janitor     descriptors CTL_FD_CONTROL and
+ * CTL_FD_PREPARED
+ */
+#ifndef SBXD_WIRE_CONTROL_H
+#define SBXD_WIRE_CONTROL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "lib/fd.h"
+
+#define CTL_VERSION 1U
+#define CTL_MSG_MAX (96U * 1024U)  /* one packet, head included */
+#define CTL_TAIL_MAX (80U * 1024U) /* bytes after the fixed part */
+
+/* Fixed descriptors of a worker. 0 and 1 are /dev/null, 2 is sbxd's log. */
+#define CTL_FD_CONTROL 3 /* the socket pair's end */
+#define CTL_FD_SEGMENT 4 /* the shared segment; closed once the own page is mapped */
+#define CTL_FD_PREPARED \
+	5 /* memfd: what the driver prepared (worker: read-only use; janitor: writes it) */
+#define CTL_FD_GUEST 6 /* the sbx-guest binary, for execveat() */
+
+enum ctl_type {
+	CTL_NONE = 0,
+
+	/* sbxd -> worker */
+	CTL_BOOT, /* struct ctl_boot, tail: environment "K=V\0"...; first message a worker gets */
+	CTL_HANDOVER, /* struct ctl_conn, tail: bytes already read, fd: the connection */
+	CTL_CHECK,    /* no body: health check; answered by CTL_CHECKED */
+	CTL_PARK,     /* no body: the box is warm now (a driver may pause it) */
+	CTL_PROMOTE,  /* no body: the box is active now */
+	CTL_CLOSE,    /* struct ctl_close: sync, stop the box, answer CTL_CLOSED, exit */
+
+	/* worker -> sbxd */
+	CTL_HELLO,     /* struct ctl_hello: first message a worker sends */
+	CTL_BOOTED,    /* struct ctl_booted */
+	CTL_FAILED,    /* struct ctl_failed: boot failed; the worker exits */
+	CTL_CHECKED,   /* struct ctl_failed with code 0 when healthy */
+	CTL_HANDBACK,  /* struct ctl_conn, tail: bytes read and not used, fd: the connection */
+	CTL_CONN_GONE, /* struct ctl_conn: the client went, or the connection was closed by the
+			  worker */
+	CTL_BOX_DIED,  /* struct ctl_failed: the box's transport broke; the worker answers its
+			  clients and exits */
+	CTL_CLOSED,    /* struct ctl_failed: the box is stopped (code 0) or how that failed */
+
+	/* sbxd -> janitor; each is answered by CTL_DONE with the same seq */
+	CTL_PREPARE, /* struct ctl_prepare: probe the driver, write its prepared blob */
+	CTL_CLEANUP, /* struct ctl_cleanup: prove that a box's processes are gone, remove what it
+			left */
+	CTL_SWEEP, /* struct ctl_prepare: clean up every box whose name has the instance's prefix */
+	CTL_FINISH, /* struct ctl_prepare: remove what the driver keeps for the whole instance */
+
+	/* janitor -> sbxd */
+	CTL_DONE, /* struct ctl_done */
+
+	CTL_TYPES,
+};
+
+struct ctl_head {
+	uint16_t version;
+	uint16_t type; /* enum ctl_type */
+	uint32_t tail; /* bytes after the fixed part */
+	uint64_t seq;  /* answers carry the seq of what they answer */
+	uint64_t
+	    gen; /* generation of the box; 0 for the janitor. Another one is stale and dropped */
+};
+
+#define CTL_TEXT 160
+#define CTL_PATH 256
+
+/* What a driver needs to know of the service; the same in every message that has one. */
+struct ctl_site {
+	char instance[32];
+	char driver[16];
+	char state_dir[CTL_PATH];
+	char runtime_dir[CTL_PATH];
+	uint32_t
+	    uid_base; /* first of the host uids given to boxes; 0: no uid of their own (not root) */
+	uint32_t reserved;
+};
+
+struct ctl_boot {
+	struct ctl_site site;
+	char name[64];	/* box name, sbxd-<instance>-... */
+	char token[24]; /* box id, for log lines and answers */
+	char image[128];
+	uint32_t slot;
+	uint32_t memory_mib;
+	uint32_t cpus_milli; /* thousandths of a cpu; 0: no limit */
+	uint32_t disk_mib;
+	uint32_t pids_max;
+	uint32_t boot_timeout_ms;
+	uint32_t check_timeout_ms;
+	uint32_t orphan_grace_ms;
+	uint64_t slots_off; /* where the slot pages begin in the segment */
+};
+
+struct ctl_conn {
+	uint64_t cookie; /* SO_COOKIE of the connection */
+	uint32_t uid;	 /* SO_PEERCRED, as sbxd saw it */
+	uint32_t reserved;
+	char request_id[64];
+	char traceparent[64];
+};
+
+struct ctl_close {
+	uint32_t grace_ms; /* for sync and an orderly stop; then the box is killed */
+	uint32_t reserved;
+};
+
+struct ctl_hello {
+	uint32_t slot;
+	int32_t pid;
+	uint32_t conns; /* connections in its hands */
+	uint32_t state; /* 0 starting, 1 box is up */
+};
+
+struct ctl_booted {
+	int32_t box_pid;
+	uint32_t reserved;
+	uint64_t box_start;
+	uint64_t boot_ns; /* from CTL_BOOT received to guest agent ready */
+	char isolation[16];
+};
+
+struct ctl_failed {
+	int32_t code; /* errno value, 0 none */
+	uint32_t reserved;
+	char reason[32]; /* an INTERFACE.md reason, e.g. boot_failed */
+	char text[CTL_TEXT];
+};
+
+struct ctl_prepare {
+	struct ctl_site site;
+	char image[128];
+};
+
+struct ctl_cleanup {
+	struct ctl_site site;
+	char name[64];
+	int32_t box_pid; /* 0: not known */
+	uint32_t reserved;
+	uint64_t box_start;
+};
+
+struct ctl_done {
+	int32_t code;	    /* errno value, 0 done */
+	uint32_t count;	    /* boxes found, for CTL_SWEEP */
+	char isolation[16]; /* CTL_PREPARE */
+	char
+	    warning[256]; /* CTL_PREPARE: limits that this host cannot enforce; empty when it can */
+	char text[CTL_TEXT]; /* why it failed, and how to mend it */
+};
+
+union ctl_body {
+	struct ctl_boot boot;
+	struct ctl_conn conn;
+	struct ctl_close close;
+	struct ctl_hello hello;
+	struct ctl_booted booted;
+	struct ctl_failed failed;
+	struct ctl_prepare prepare;
+	struct ctl_cleanup cleanup;
+	struct ctl_done done;
+};
+
+/* A received message. tail points into the receive buffer, valid until the next receive. fd is the
+ * caller's or -1. */
+struct ctl_msg {
+	struct ctl_head head;
+	union ctl_body body;
+	const uint8_t *tail;
+	size_t tail_len;
+	int fd;
+};
+
+/* Name for log lines; "?" when out of range. */
+const char *ctl_type_name(uint32_t type);
+
+/*
+ * Sends one message without waiting. body: the struct of `type` or NULL where it has none; fd -1
+ * for none (stays the caller's). 0, -EAGAIN (the peer's queue is full: keep it and wait for
+ * EPOLLOUT), -EMSGSIZE, -EPIPE or -errno.
+ */
+int ctl_send(int sock, enum ctl_type type, uint64_t seq, uint64_t gen, const void *body,
+    const void *tail, size_t tail_len, int fd);
+
+/*
+ * Receives one message into buf (CTL_MSG_MAX bytes). 1: *msg is filled; 0: the peer closed;
+ * -EAGAIN: nothing there; -EBADMSG: the packet breaks the contract (its descriptors are closed); or
+ * -errno.
+ */
+int ctl_recv(int sock, uint8_t *buf, struct ctl_msg *msg);
+
+/* Checks one packet of n bytes as ctl_recv() does: the fuzz target's entry. 0 or -EBADMSG. */
+int ctl_parse(const uint8_t *buf, size_t n, struct ctl_msg *msg);
+
+#endif

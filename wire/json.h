@@ -1,0 +1,84 @@
+/*
+ * json: reading requests with jansson, and writing answers straight into a buf.
+ */
+#ifndef SBXD_WIRE_JSON_H
+#define SBXD_WIRE_JSON_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/buf.h"
+#include "lib/err.h"
+
+#define JSON_DEPTH_MAX 32
+
+/*
+ * Parses one JSON object (nothing else counts); n 0 is taken as {}. The caller json_decref()s it.
+ * NULL with *err: what is wrong and at which line and column; also for duplicate keys, depth past
+ * JSON_DEPTH_MAX, or a top level that is no object.
+ */
+json_t *json_parse_object(const uint8_t *data, size_t n, struct err *err);
+
+/* One known field of a request object. Fields that are absent or null leave *out as it was. */
+enum json_field_type {
+	JSON_FIELD_STRING, /* const char ** (inside the object); NUL inside is refused */
+	JSON_FIELD_NUMBER, /* double *, finite */
+	JSON_FIELD_INT,	   /* int64_t * */
+	JSON_FIELD_BOOL,   /* bool * */
+	JSON_FIELD_ARRAY,  /* json_t **, borrowed */
+	JSON_FIELD_OBJECT, /* json_t **, borrowed */
+};
+
+struct json_field {
+	const char *name;
+	enum json_field_type type;
+	void *out;
+	double min; /* numbers and ints: the range, checked when min < max */
+	double max;
+};
+
+/*
+ * Takes the known fields out of `o`. Unknown fields are ignored (clients are newer than servers); a
+ * known one of another type or out of range is -EINVAL with *err naming the field and what was
+ * expected.
+ */
+int json_take(const json_t *o, const struct json_field *fields, size_t count, struct err *err);
+
+/* Writing. After the first failure (memory, or the buf's bound) everything is ignored and
+ * json_out_error() tells. */
+struct json_out {
+	struct buf *b;
+	int error;
+	bool comma;
+};
+
+void json_out_init(struct json_out *j, struct buf *b);
+int json_out_error(const struct json_out *j);
+
+/* key NULL: an element of an array, or the top level. */
+void json_object_begin(struct json_out *j, const char *key);
+void json_object_end(struct json_out *j);
+void json_array_begin(struct json_out *j, const char *key);
+void json_array_end(struct json_out *j);
+void json_put_string(struct json_out *j, const char *key, const char *value); /* NULL value: null */
+void json_put_bytes(
+    struct json_out *j, const char *key, const void *utf8, size_t n); /* valid UTF-8; NUL allowed */
+void json_put_base64(struct json_out *j, const char *key, const void *bytes, size_t n);
+void json_put_int(struct json_out *j, const char *key, int64_t value);
+void json_put_uint(struct json_out *j, const char *key, uint64_t value);
+void json_put_double(struct json_out *j, const char *key, double value); /* three decimals */
+void json_put_bool(struct json_out *j, const char *key, bool value);
+void json_put_null(struct json_out *j, const char *key);
+
+/*
+ * How many of n bytes, from the start, are whole valid UTF-8 characters. *incomplete (may be NULL)
+ * is set when the rest (at most 3 bytes) could still become valid with more input.
+ */
+size_t utf8_valid_prefix(const uint8_t *s, size_t n, bool *incomplete);
+
+/* Decodes standard base64 (padding required). Returns a malloc()ed block and its length, or NULL
+ * with errno. */
+uint8_t *base64_decode(const char *text, size_t n, size_t *out_len);
+
+#endif
