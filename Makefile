@@ -14,6 +14,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 SAN ?=
 T ?= 60
+V ?=
 
 CC := gcc
 MUSL_CC := musl-gcc
@@ -33,21 +34,47 @@ else
 HTTP_LIBS := -lhttp_parser
 endif
 
+Q := $(if $(V),,@)
+say = $(if $(V),,@echo '  $(1)	$@')
+
 # ---- sources -------------------------------------------------------------------------------------------------------
 
-LIB_SRC := lib/buf.c lib/clock.c lib/err.c lib/fault.c lib/fd.c lib/log.c lib/loop.c lib/proc.c
-DIGEST_SRC := lib/digest.c
+LIB_SRC := lib/buf.c lib/clock.c lib/err.c lib/fault.c lib/fd.c lib/log.c lib/loop.c lib/proc.c lib/utf8.c
+DIGEST_SRC := lib/digest.c lib/identity.c lib/paths.c
 SHM_SRC := shm/hist.c shm/index.c shm/reader.c shm/repair.c shm/ring.c shm/scope_lock.c shm/segment.c \
-	shm/segment_validate.c shm/slot.c shm/warm.c
-WIRE_SRC := wire/agent.c wire/api_error.c wire/base64.c wire/control.c wire/http_parse.c wire/http_reply.c \
-	wire/http_uri.c wire/json_in.c wire/json_out.c wire/utf8.c
-DRIVER_SRC := drivers/registry.c drivers/namespace/namespace.c
-WORKER_SRC := worker/agent_link.c
-SUPERVISOR_SRC := supervisor/pool.c
-GUEST_SRC := guest/mux.c
-CTL_SRC := tools/sbxctl.c
+	shm/segment_attach.c shm/segment_check.c shm/segment_rebuild.c shm/segment_validate.c shm/slot.c \
+	shm/warm.c
+WIRE_SRC := wire/agent.c wire/api_error.c wire/base64.c wire/control.c wire/http_chunk.c wire/http_engine.c \
+	wire/http_fields.c wire/http_parse.c wire/http_reply.c wire/http_uri.c wire/json_in.c wire/json_out.c
+DRIVER_SRC := drivers/namespace/cgroup.c drivers/namespace/cgroup_find.c drivers/namespace/cgroup_site.c \
+	drivers/namespace/child.c drivers/namespace/filter.c drivers/namespace/image_copy.c \
+	drivers/namespace/image_host.c drivers/namespace/namespace.c drivers/namespace/prepare.c \
+	drivers/namespace/probe.c drivers/namespace/rootfs.c drivers/namespace/site.c drivers/namespace/start.c \
+	drivers/namespace/sweep.c drivers/namespace/userns.c drivers/registry.c
+WORKER_SRC := worker/agent_chan.c worker/agent_link.c worker/boot.c worker/box.c worker/box_check.c \
+	worker/box_end.c worker/confine.c worker/confine_filter.c worker/conn.c worker/conn_body.c \
+	worker/conn_reply.c worker/control_link.c worker/files_query.c worker/files_read.c worker/files_write.c \
+	worker/janitor.c worker/op.c worker/report.c worker/route.c worker/run.c worker/run_buffer.c \
+	worker/run_request.c worker/run_stream.c worker/service.c
+POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_life.c supervisor/pool_release.c \
+	supervisor/pool_room.c supervisor/pool_timers.c
+SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_box.c supervisor/api_pool.c \
+	supervisor/client.c supervisor/client_handover.c supervisor/client_read.c supervisor/client_reply.c \
+	supervisor/janitor_link.c supervisor/lifecycle.c supervisor/listen.c supervisor/notify.c \
+	supervisor/perform.c supervisor/programs.c supervisor/publish.c supervisor/reconcile.c supervisor/routes.c \
+	supervisor/service.c supervisor/spawn.c supervisor/worker_link.c
+GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_read.c guest/file_sync.c guest/file_write.c \
+	guest/kill.c guest/mux.c guest/mux_input.c guest/out.c guest/path.c guest/shim.c guest/shim_run.c \
+	guest/sink.c guest/sys_clone.c guest/text.c guest/tree.c guest/users.c
+CONFIG_SRC := supervisor/config.c supervisor/config_env.c supervisor/config_print.c supervisor/config_table.c \
+	supervisor/config_value.c supervisor/config_yaml.c supervisor/options.c supervisor/rundir.c
+CTL_SRC := tools/cli_boxes.c tools/cli_call.c tools/cli_command.c tools/cli_doctor.c tools/cli_options.c \
+	tools/cli_pool.c tools/cli_print.c tools/cli_ps.c tools/cli_run.c tools/cli_shm.c tools/cli_signals.c \
+	tools/cli_stream.c tools/cli_token.c tools/cli_view.c tools/doctor_cgroup.c tools/doctor_host.c \
+	tools/doctor_left.c tools/httpc.c tools/sbxctl.c
 
--include sources.mk
+BENCH_SRC := tests/bench/bench.c tests/bench/bench_base.c tests/bench/bench_daemon.c tests/bench/bench_http.c
+SBXD_SRC := $(SUPERVISOR_SRC) $(POOL_SRC) $(CONFIG_SRC)
 
 # ---- programs ------------------------------------------------------------------------------------------------------
 
@@ -63,18 +90,22 @@ obj = $(patsubst %.c,$(OBJ)/%.o,$(1))
 .PHONY: all
 all: $(PROGRAMS)
 
-build/sbxd: $(call obj,supervisor/main.c $(SUPERVISOR_SRC) $(CORE_SRC) $(DIGEST_SRC))
-	$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(SBXD_LIBS)
+build/sbxd: $(call obj,supervisor/main.c $(SBXD_SRC) $(CORE_SRC) $(DIGEST_SRC))
+	$(call say,LINK)
+	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(SBXD_LIBS)
 
 build/sbx-worker: $(call obj,worker/main.c $(WORKER_SRC) $(DRIVER_SRC) $(CORE_SRC))
-	$(CC) $(PROD_CFLAGS) -static-pie -Wl,-z,relro,-z,now -o $@ $^ $(WORKER_LIBS)
+	$(call say,LINK)
+	$(Q)$(CC) $(PROD_CFLAGS) -static-pie -Wl,-z,relro,-z,now -o $@ $^ $(WORKER_LIBS)
 
 build/sbxctl: $(call obj,$(CTL_SRC) $(CORE_SRC) $(DIGEST_SRC))
-	$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(CTL_LIBS)
+	$(call say,LINK)
+	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(CTL_LIBS)
 
 $(OBJ)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(PROD_CFLAGS) -c -o $@ $<
+	$(call say,CC)
+	$(Q)$(CC) $(PROD_CFLAGS) -c -o $@ $<
 
 # The guest stands alone: musl, static, no library of ours but wire/agent.
 GUEST_ALL := guest/main.c $(GUEST_SRC) wire/agent.c
@@ -82,11 +113,13 @@ GUEST_CFLAGS := $(BASE) -Os -g $(WARN) -fstack-protector-strong -fno-pie -idiraf
 	-idirafter /usr/include/$(shell $(CC) -print-multiarch)
 
 build/sbx-guest: $(patsubst %.c,$(OBJ)-guest/%.o,$(GUEST_ALL))
-	$(MUSL_CC) $(GUEST_CFLAGS) -static -no-pie -Wl,--gc-sections -Wl,-z,norelro -o $@ $^
+	$(call say,LINK)
+	$(Q)$(MUSL_CC) $(GUEST_CFLAGS) -static -no-pie -Wl,--gc-sections -Wl,-z,norelro -o $@ $^
 
 $(OBJ)-guest/%.o: %.c
 	@mkdir -p $(@D)
-	$(MUSL_CC) $(GUEST_CFLAGS) -ffunction-sections -fdata-sections -c -o $@ $<
+	$(call say,CC)
+	$(Q)$(MUSL_CC) $(GUEST_CFLAGS) -ffunction-sections -fdata-sections -c -o $@ $<
 
 # ---- the same, for tests -------------------------------------------------------------------------------------------
 
@@ -96,40 +129,166 @@ CHK_CFLAGS := $(BASE) -O1 -g $(WARN) -DSBX_FAULTS -fPIE $(if $(SAN),-fsanitize=$
 CHK_LDFLAGS := -pie $(if $(SAN),-fsanitize=$(SAN))
 chk = $(patsubst %.c,$(CHK)/obj/%.o,$(1))
 
-TESTED_SRC := $(CORE_SRC) $(DIGEST_SRC) $(DRIVER_SRC) $(WORKER_SRC) $(SUPERVISOR_SRC) $(GUEST_SRC)
+TESTED_SRC := $(CORE_SRC) $(DIGEST_SRC) $(DRIVER_SRC) $(WORKER_SRC) $(SBXD_SRC) $(GUEST_SRC) \
+	$(filter-out tools/sbxctl.c,$(CTL_SRC))
 UNIT_SRC := $(sort $(wildcard tests/unit/*/test_*.c))
 UNIT_BIN := $(patsubst tests/%.c,$(CHK)/%,$(UNIT_SRC))
 TEST_LIBS := -lcmocka -ljansson $(HTTP_LIBS) -lyaml -lbsd -lcrypto -lseccomp -pthread
 
-$(CHK)/sbxd: $(call chk,supervisor/main.c $(SUPERVISOR_SRC) $(CORE_SRC) $(DIGEST_SRC))
-	$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^ $(SBXD_LIBS)
+$(CHK)/sbxd: $(call chk,supervisor/main.c $(SBXD_SRC) $(CORE_SRC) $(DIGEST_SRC))
+	$(call say,LINK)
+	$(Q)$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^ $(SBXD_LIBS)
 
 $(CHK)/sbx-worker: $(call chk,worker/main.c $(WORKER_SRC) $(DRIVER_SRC) $(CORE_SRC))
-	$(CC) $(CHK_CFLAGS) $(if $(SAN),$(CHK_LDFLAGS),-static-pie) -o $@ $^ $(WORKER_LIBS)
+	$(call say,LINK)
+	$(Q)$(CC) $(CHK_CFLAGS) $(if $(SAN),$(CHK_LDFLAGS),-static-pie) -o $@ $^ $(WORKER_LIBS)
 
 $(CHK)/sbxctl: $(call chk,$(CTL_SRC) $(CORE_SRC) $(DIGEST_SRC))
-	$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^ $(CTL_LIBS)
+	$(call say,LINK)
+	$(Q)$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^ $(CTL_LIBS)
 
 $(CHK)/sbx-guest: build/sbx-guest
 	@mkdir -p $(@D)
-	cp $< $@
+	$(call say,COPY)
+	$(Q)cp $< $@
 
 $(CHK)/libtested.a: $(call chk,$(TESTED_SRC))
-	rm -f $@
-	ar rcs $@ $^
+	$(call say,AR)
+	$(Q)rm -f $@
+	$(Q)ar rcs $@ $^
 
 $(CHK)/unit/%: $(CHK)/obj/tests/unit/%.o $(CHK)/libtested.a
 	@mkdir -p $(@D)
-	$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^ $(TEST_LIBS)
+	$(call say,LINK)
+	$(Q)$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^ $(TEST_LIBS)
+
+CONFORMANCE_SRC := $(sort $(wildcard tests/drivers/*.c))
+
+$(CHK)/conformance: $(call chk,$(CONFORMANCE_SRC)) $(CHK)/libtested.a
+	$(call say,LINK)
+	$(Q)$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
 $(CHK)/obj/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CHK_CFLAGS) -c -o $@ $<
+	$(call say,CC)
+	$(Q)$(CC) $(CHK_CFLAGS) -c -o $@ $<
 
 .PRECIOUS: $(CHK)/obj/%.o
 
 .PHONY: unit
 unit: $(UNIT_BIN)
 	@set -e; for t in $(UNIT_BIN); do echo "== $$t"; $$t; done
+
+# ---- fuzzing -------------------------------------------------------------------------------------------------------
+
+# `make fuzz T=60` runs each target for T seconds. Seeds: tests/fuzz/corpus/NAME; what is found stays in build/fuzz.
+FUZZ_CC := clang
+FUZZ_SAN := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+FUZZ_CFLAGS := $(BASE) -O1 -g $(WARN) $(FUZZ_SAN) -fsanitize=fuzzer-no-link
+FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_BIN := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(FUZZ_SRC))
+FUZZ_LIBS := $(filter-out -lcmocka,$(TEST_LIBS))
+
+build/fuzz/libtested.a: $(patsubst %.c,build/fuzz/obj/%.o,$(TESTED_SRC))
+	$(call say,AR)
+	$(Q)rm -f $@
+	$(Q)ar rcs $@ $^
+
+build/fuzz/fuzz_%: build/fuzz/obj/tests/fuzz/fuzz_%.o build/fuzz/libtested.a
+	$(call say,LINK)
+	$(Q)$(FUZZ_CC) $(FUZZ_CFLAGS) -fsanitize=fuzzer -o $@ $^ $(FUZZ_LIBS)
+
+build/fuzz/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(FUZZ_CC) $(FUZZ_CFLAGS) -c -o $@ $<
+
+.PRECIOUS: build/fuzz/obj/%.o
+
+.PHONY: fuzz
+fuzz: $(FUZZ_BIN)
+	@set -e; for f in $(FUZZ_BIN); do name=$${f##*/fuzz_}; echo "== $$f"; \
+		mkdir -p build/fuzz/corpus/$$name tests/fuzz/corpus/$$name; \
+		$$f -max_total_time=$(T) -max_len=20000 -timeout=10 -print_final_stats=1 \
+			-artifact_prefix=build/fuzz/$$name- build/fuzz/corpus/$$name tests/fuzz/corpus/$$name; done
+
+# ---- tests ---------------------------------------------------------------------------------------------------------
+
+CHECK_PROGRAMS := $(CHK)/sbxd $(CHK)/sbx-worker $(CHK)/sbx-guest $(CHK)/sbxctl
+INTEG := $(sort $(patsubst tests/integ/%.py,%,$(wildcard tests/integ/test_*.py)))
+
+.PHONY: check check-programs conformance integ
+check: deps
+	$(Q)$(MAKE) --no-print-directory WERROR=1 all unit conformance integ deps-check
+	@echo "all tests passed"
+
+check-programs: $(CHECK_PROGRAMS)
+
+conformance: $(CHK)/conformance check-programs
+	$(Q)SBX_GUEST=$(CHK)/sbx-guest SBX_WORKER=$(CHK)/sbx-worker $(CHK)/conformance
+
+integ: check-programs
+	$(Q)cd tests/integ && SBX_SAN=$(SAN) SBX_BUILD=$(CURDIR)/$(CHK) python3 -m unittest $(if $(V),-v) $(or $(TEST),$(INTEG))
+
+# ---- the main job, shown -------------------------------------------------------------------------------------------
+
+.PHONY: demo
+demo: deps
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)tools/demo.sh
+
+.PHONY: deps
+deps:
+	$(Q)tools/deps.sh
+
+# ---- benchmarks ----------------------------------------------------------------------------------------------------
+
+build/sbx-bench: $(call obj,$(BENCH_SRC) lib/clock.c)
+	$(call say,LINK)
+	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(CTL_LIBS)
+
+.PHONY: bench
+bench: all build/sbx-bench
+	$(Q)build/sbx-bench
+
+# ---- keeping house -------------------------------------------------------------------------------------------------
+
+C_FILES := $(shell git ls-files '*.c' '*.h' 2>/dev/null)
+
+.PHONY: format format-check tidy deps-check compdb clean help install
+format:
+	$(Q)clang-format -i $(C_FILES)
+
+format-check:
+	$(Q)clang-format --dry-run -Werror $(C_FILES)
+
+tidy:
+	$(Q)clang-tidy --quiet $(filter %.c,$(filter-out tests/% guest/%,$(C_FILES))) -- $(filter-out -MMD -MP,$(BASE))
+
+deps-check:
+	$(Q)tests/deps_check.sh
+
+compdb:
+	$(Q)$(MAKE) --no-print-directory -Bn V=1 all check-programs | tests/compdb.py > compile_commands.json
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/sbxd
+	install -m 755 build/sbxd build/sbxctl $(DESTDIR)$(PREFIX)/bin
+	install -m 755 build/sbx-worker build/sbx-guest $(DESTDIR)$(PREFIX)/libexec/sbxd
+
+clean:
+	rm -rf build compile_commands.json
+
+help:
+	@echo "make                 all programs, into build/"
+	@echo "make demo            install what is missing, build, and show the main job (as root)"
+	@echo "make check           install what is missing, build, and run every test (as root)"
+	@echo "  SAN=address,undefined | SAN=thread   the same with sanitizers; TEST=test_run  one integration test"
+	@echo "make unit | conformance | integ        parts of check"
+	@echo "make fuzz T=60       each fuzz target for T seconds"
+	@echo "make bench           speed, as ratios to baselines of the same run"
+	@echo "make format | format-check | tidy | deps-check | compdb"
+	@echo "make install DESTDIR= PREFIX=/usr/local"
+	@echo "make clean"
 
 -include $(shell find build -name '*.d' 2>/dev/null)

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static void err_format(struct err *e, int code, const char *fmt, va_list ap)
+__attribute__((format(printf, 3, 0))) static void err_format(
+    struct err *e, int code, const char *fmt, va_list ap)
 {
 	e->code = code;
 	(void)vsnprintf(e->text, sizeof(e->text), fmt, ap); /* a cut text is still a text */

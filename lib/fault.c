@@ -3,45 +3,109 @@
 
 #ifdef SBX_FAULTS
 
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-static void fault_act(const char *action, size_t len, bool *fails)
+#include "lib/fd.h"
+
+#define FAULTS_MAX 64
+
+struct fault {
+	const char *name;   /* in the environment; not NUL-terminated */
+	const char *action; /* likewise */
+	size_t name_len;
+	size_t action_len;
+	_Atomic char *once; /* the byte of its file, NULL when it acts always */
+	bool broken;	    /* it has a file, and the file is not there */
+};
+
+static struct fault faults[FAULTS_MAX];
+static size_t fault_count;
+static bool fault_ready;
+
+static void fault_map(struct fault *f, const char *path, size_t len)
 {
 	char file[PATH_MAX];
-	const char *at = memchr(action, '@', len);
-	size_t verb = at ? (size_t)(at - action) : len;
+	FD_SCOPED int fd = -1;
+	void *page;
 
-	if (at) {
-		(void)snprintf(file, sizeof(file), "%.*s", (int)(len - verb - 1), at + 1);
-		if (unlink(file) < 0)
-			return; /* not armed, or another process was first */
-	}
-	if (verb == 4 && !memcmp(action, "kill", 4))
-		(void)kill(getpid(), SIGKILL);
-	else if (verb == 4 && !memcmp(action, "hang", 4))
-		for (;;)
-			(void)pause();
-	else if (verb == 4 && !memcmp(action, "fail", 4))
-		*fails = true;
+	(void)snprintf(file, sizeof(file), "%.*s", (int)len, path);
+	fd = open(file, O_RDWR | O_CLOEXEC);
+	page = fd < 0 ? MAP_FAILED : mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	f->broken = page == MAP_FAILED;
+	if (!f->broken)
+		f->once = page;
 }
 
-bool fault_hit(const char *name)
+static void fault_parse(const char *spec, size_t len)
+{
+	const char *eq = memchr(spec, '=', len);
+	const char *at;
+	struct fault *f;
+
+	if (!eq || fault_count == FAULTS_MAX)
+		return;
+	f = &faults[fault_count++];
+	f->name = spec;
+	f->name_len = (size_t)(eq - spec);
+	f->action = eq + 1;
+	f->action_len = len - f->name_len - 1;
+	at = memchr(f->action, '@', f->action_len);
+	if (!at)
+		return;
+	fault_map(f, at + 1, f->action_len - (size_t)(at - f->action) - 1);
+	f->action_len = (size_t)(at - f->action);
+}
+
+static void fault_prepare(void)
 {
 	const char *spec = getenv("SBX_FAULT");
-	size_t name_len = strlen(name);
-	bool fails = false;
 
 	while (spec && *spec) {
 		size_t len = strcspn(spec, ",");
 
-		if (len > name_len && spec[name_len] == '=' && !memcmp(spec, name, name_len))
-			fault_act(spec + name_len + 1, len - name_len - 1, &fails);
+		fault_parse(spec, len);
 		spec += len + (spec[len] == ',');
+	}
+	fault_ready = true;
+}
+
+static bool fault_is(const struct fault *f, const char *action)
+{
+	return f->action_len == strlen(action) && !memcmp(f->action, action, f->action_len);
+}
+
+static bool fault_armed(const struct fault *f)
+{
+	char armed = '1';
+
+	return !f->broken && (!f->once || atomic_compare_exchange_strong(f->once, &armed, '0'));
+}
+
+bool fault_hit(const char *name)
+{
+	size_t len = strlen(name);
+	bool fails = false;
+
+	if (!fault_ready)
+		fault_prepare();
+	for (size_t i = 0; i < fault_count; i++) {
+		const struct fault *f = &faults[i];
+
+		if (f->name_len != len || memcmp(f->name, name, len) != 0 || !fault_armed(f))
+			continue;
+		if (fault_is(f, "kill"))
+			(void)kill(getpid(), SIGKILL);
+		while (fault_is(f, "hang"))
+			(void)pause();
+		fails = fails || fault_is(f, "fail");
 	}
 	return fails;
 }

@@ -14,8 +14,8 @@ void hist_add(struct shm_hist *h, uint64_t ns);
 uint32_t hist_bucket(uint64_t ns);
 uint64_t hist_bucket_floor(uint32_t bucket);
 
-/* The value below which a share q (0..1) of all lies: upper end of its bucket, in ns; 0 when empty.
- */
+/* The value below which a share q (0..1) of all lies: where its bucket ends and the next begins, in
+ * ns; 0 when empty. */
 uint64_t hist_quantile(const struct shm_hist *h, double q);
 
 #endif

@@ -13,13 +13,19 @@
 
 uint32_t index_bucket(const struct segment *s, uint32_t owner_uid, const char *token);
 
-/* Puts `slot` (whose mirror part has owner_uid and token set) at the head of its chain. parts: one
- * per slot. */
+/* Empties every chain: a new segment, or before a successor puts back what it adopts. */
+void index_clear(struct segment *s);
+
+/*
+ * Puts `slot` (whose mirror part has owner_uid and token set) at the head of its chain. parts: one
+ * per slot. Publishes parts[slot] before the head, so that no reader loses the chain behind it.
+ */
 void index_insert(struct segment *s, struct slot_sup *parts, uint32_t slot);
 
 /*
  * Takes `slot` out of its chain. Returns the slot whose part changed (its predecessor in the chain,
- * to be published), or SHM_NONE when only the bucket head changed or it was not there.
+ * to be published before `slot` itself is), or SHM_NONE when only the bucket head changed or it was
+ * not there. parts[slot].index_next stays as it was: a reader that stands on it must find on.
  */
 uint32_t index_remove(struct segment *s, struct slot_sup *parts, uint32_t slot);
 

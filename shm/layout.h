@@ -16,10 +16,10 @@
  * sequence counter: odd while it is written, changed after every write; a reader retries until it
  * saw the same even value twice.
  *
- * Lock order: supervisor_lock, then one scope_lock; never two scope_locks. While either is held: no
- * unmap, fork, driver call, allocation or log. sbxd only ever tries a scope_lock, and only when no
- * live worker has the page: a robust mutex is a node of its owner's list, and its links could be
- * rewritten by whoever shares the page.
+ * Lock order: supervisor_lock, which its supervisor holds for life, then one scope_lock; never two
+ * scope_locks. While sbxd holds a scope_lock: no unmap, fork, driver call, allocation or log. sbxd
+ * only ever tries a scope_lock, and only when no live worker has the page: a robust mutex is a node
+ * of its owner's list, and its links could be rewritten by whoever shares the page.
  *
  * All times are CLOCK_MONOTONIC ns unless the name ends in _wall_ms. Text is UTF-8, NUL-padded,
  * maybe cut.
@@ -248,6 +248,7 @@ struct slot_sup {
 #define SLOT_FLAG_ANONYMOUS 1U /* no scope: a random id, not found by acquire */
 #define SLOT_FLAG_ADOPTED 2U   /* taken over from a dead supervisor and not checked since */
 #define SLOT_FLAG_NO_USER 4U   /* user_id was absent */
+#define SLOT_FLAGS (SLOT_FLAG_ANONYMOUS | SLOT_FLAG_ADOPTED | SLOT_FLAG_NO_USER)
 
 /* The worker's part of a slot. Written whole, by that slot's worker, under work_seq. */
 struct slot_work {

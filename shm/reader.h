@@ -29,7 +29,10 @@ struct reader_summary {
 	uint64_t counters[COUNTERS];
 };
 
-/* One box: both parts, each untorn; `work` is zero when its generation is not that of `sup`. */
+/*
+ * One box: both parts, each untorn, every text ending in NUL. `work` is zero when its generation is
+ * not that of `sup`, or when its worker never finishes writing it.
+ */
 struct reader_box {
 	uint32_t slot;
 	uint32_t in_flight;

@@ -9,10 +9,19 @@
 #ifndef SBXD_SHM_SCOPE_LOCK_H
 #define SBXD_SHM_SCOPE_LOCK_H
 
+#include <stdbool.h>
+
 #include "shm/layout.h"
 
 /* 0 or -errno. */
 int scope_lock_init(pthread_mutex_t *m);
+
+/*
+ * False when it is not the kind of mutex that scope_lock_init() makes. A worker that went bad could
+ * have turned the one in its page into another, whose lock and unlock do other things: change our
+ * priority, or succeed without owning anything.
+ */
+bool scope_lock_is_intact(const pthread_mutex_t *m);
 
 /*
  * Repairs the slot whose lock's owner died. Called with the lock held. 0 when the slot may be used

@@ -17,13 +17,17 @@ struct segment {
 	int fd; /* owned; -1 for a read-only attachment (closed after mmap) */
 	bool writable;
 	size_t size;
+	/* As checked when attached: what bounds every access, whatever the header says later. */
+	uint32_t slot_count;
+	uint32_t index_buckets;
+	uint32_t ring_records;
 	struct shm_header *header; /* read-only memory when not writable */
 	_Atomic uint32_t *index;
 	struct shm_event *ring;
 	struct shm_slot *slots;
 };
 
-/* "/sbxd-UID-INSTANCE" into out. 0 or -ENAMETOOLONG. */
+/* "/sbxd-UID-INSTANCE" into out. 0, -ENAMETOOLONG, or -EINVAL (empty, or a slash in it). */
 int segment_name(char *out, size_t size, uid_t uid, const char *instance);
 
 /*
@@ -37,7 +41,7 @@ int segment_create(const char *name, const char *instance, uint32_t slot_count, 
 /* What segment_probe() found under a name. */
 enum segment_verdict {
 	SEGMENT_ABSENT,	  /* there is none */
-	SEGMENT_LIVE,	  /* a running supervisor holds it */
+	SEGMENT_LIVE,	  /* a running supervisor holds it, or is making it */
 	SEGMENT_ORPHANED, /* valid, its supervisor is gone */
 	SEGMENT_FOREIGN,  /* other magic, version, layout, size or owner, truncated, or never
 			     finished */
@@ -52,24 +56,44 @@ enum segment_verdict segment_probe(const char *name, struct err *why);
 /*
  * Attaches. Checks magic, version, layout hash and sizes; a read-only attachment works on live and
  * on orphaned segments alike. A writable one takes over supervisor_lock: -EBUSY when its holder
- * lives.
+ * lives. Index, warm list and state counts are then rebuilt from the slots, before the lock of a
+ * holder that died is made consistent. Pid, start time, the next generation and SUPERVISOR_STARTING
+ * are stored.
  */
 int segment_attach(const char *name, bool writable, struct segment *out, struct err *err);
 
+/* True unless it is certain that no process with this pid and start time runs any more. */
+bool segment_supervisor_alive(int32_t pid, uint64_t start);
+
+/* Makes boot_slots anew with `boots` (at least 1) permits, all free. Only sbxd. 0 or -errno. */
+int segment_reset_boots(struct segment *s, uint32_t boots);
+
+/*
+ * Derives index, warm list (ordered by parked_ns) and state counts from the slots' published parts,
+ * and mends what a supervisor that died left half-written. Slots that repair_check_sup() refuses
+ * or whose generation was never given are left as they are and stand in no list. Fills parts[] (as
+ * published); `order` is scratch; both have slot_count entries.
+ */
+void segment_rebuild(struct segment *s, struct slot_sup *parts, uint32_t *order);
+
 /*
  * Checks everything that the layout promises: header fields, index chains, warm list (order, links,
- * counts), slot states, state counts. Writes at most `max` findings and returns how many there are.
+ * counts), slot parts, state counts, ring. Writes at most `max` findings and returns how many there
+ * are. Bounded on any content. A live segment may be caught in the middle of a change, so what is
+ * found there is looked for again a few times.
  */
 size_t segment_validate(const struct segment *s, struct err *findings, size_t max);
 
-/* Unmaps and closes; does not unlink. Releases supervisor_lock when writable. */
+/* Unmaps and closes; does not unlink. A writable one becomes SUPERVISOR_GONE and its
+ * supervisor_lock is released. Harmless on one that is closed. */
 void segment_close(struct segment *s);
 
 /* Removes the name. 0 or -errno. */
 int segment_unlink(const char *name);
 
 /*
- * Maps, read-write, just the page of one slot, from the segment's descriptor; NULL with errno set.
+ * Maps, read-write, just the page of one slot, from the segment's descriptor; NULL with errno set
+ * (EINVAL when the segment has no such page).
  * The caller closes the descriptor at once. For workers.
  */
 struct shm_slot *segment_map_slot(int fd, uint64_t slots_off, uint32_t slot);

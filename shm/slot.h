@@ -19,7 +19,11 @@ const char *slot_source_name(uint32_t source);
  * out). */
 bool slot_state_counts(uint32_t state);
 
-/* Writes the whole supervisor part under its sequence counter. Only sbxd. */
+/*
+ * Writes the whole supervisor part under its sequence counter. Only sbxd. When the generation
+ * changes it is 0 in shared memory until the rest is in place, so that what a writer killed in the
+ * middle leaves never mixes two boxes under the name of one.
+ */
 void slot_publish_sup(struct shm_slot *slot, const struct slot_sup *part);
 
 /* Writes the whole worker part under its sequence counter. Only that slot's worker. */
@@ -31,6 +35,10 @@ void slot_publish_work(struct shm_slot *slot, const struct slot_work *part);
  */
 int slot_read_sup(const struct shm_slot *slot, struct slot_sup *out);
 int slot_read_work(const struct shm_slot *slot, struct slot_work *out);
+
+/* Copies the supervisor part without regard to its counter: what a writer that is dead left there.
+ */
+void slot_salvage_sup(const struct shm_slot *slot, struct slot_sup *out);
 
 /* Makes an odd sequence counter of a dead writer even again, after its part was rewritten or
  * proven. */

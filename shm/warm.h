@@ -15,6 +15,9 @@
 void warm_begin(struct segment *s);
 void warm_end(struct segment *s);
 
+/* Empties the list, between warm_begin() and warm_end(). */
+void warm_clear(struct segment *s);
+
 /* Appends as newest. */
 void warm_append(
     struct segment *s, struct slot_sup *parts, uint32_t slot, uint32_t changed[WARM_CHANGED]);
@@ -23,8 +26,8 @@ void warm_append(
 void warm_remove(
     struct segment *s, struct slot_sup *parts, uint32_t slot, uint32_t changed[WARM_CHANGED]);
 
-/* For readers: copies at most max slot numbers, oldest first. Returns the count, or -EAGAIN when it
- * kept changing. */
+/* For readers: copies at most max slot numbers, oldest first. Returns the count, -EAGAIN when it
+ * kept changing (or its writer died in the middle), -EINVAL when its links make no list. */
 int warm_list(const struct segment *s, uint32_t *out, size_t max);
 
 #endif

@@ -101,6 +101,8 @@ struct agent_exec {
 #define AGENT_EXEC_TTY \
 	1U /* a pseudo-terminal: stdin, stdout and stderr are one; everything is AGENT_STDOUT */
 #define AGENT_EXEC_NO_STDIN 2U /* stdin is /dev/null and not a stream */
+#define AGENT_EXEC_SHELL \
+	4U /* argc is 1: a command line for the box's shell, /bin/bash if there, else /bin/sh */
 
 struct agent_read {
 	uint64_t offset; /* bytes, or with AGENT_READ_LINES the first line, from 1 */
@@ -202,18 +204,30 @@ int agent_get_u32(struct agent_cursor *c, uint32_t *out);
 /* A length-prefixed string without NUL; points into the payload. */
 int agent_get_string(struct agent_cursor *c, const char **out, size_t *len);
 
-/*
- * Parses and checks a whole AGENT_EXEC request. Copies it into one allocation that the caller frees
- * with free(): the struct, argv[], envp[] and strings. 0, -EBADMSG, -ENOMEM.
- */
+/* A checked AGENT_EXEC request. */
 struct agent_exec_request {
 	struct agent_exec head;
 	char *user;  /* "" means the default */
 	char *cwd;   /* "" means the default */
 	char **argv; /* NULL-terminated, argc >= 1 */
-	char **envp; /* NULL-terminated */
+	char **envp; /* NULL-terminated, with room for AGENT_ENV_SPARE entries more */
 };
 
+#define AGENT_ENV_SPARE 8U
+
+/*
+ * Checks a whole AGENT_EXEC request and says how many bytes agent_exec_copy() needs for it. 0 or
+ * -EBADMSG.
+ */
+int agent_exec_measure(const uint8_t *payload, size_t n, size_t *bytes);
+
+/*
+ * Copies a request that agent_exec_measure() accepted into `mem` (aligned for pointers, `bytes`
+ * long): the struct, argv[], envp[] and strings. The result lives in mem.
+ */
+struct agent_exec_request *agent_exec_copy(const uint8_t *payload, size_t n, void *mem);
+
+/* Both at once, into one allocation that the caller frees with free(). 0, -EBADMSG, -ENOMEM. */
 int agent_parse_exec(const uint8_t *payload, size_t n, struct agent_exec_request **out);
 
 #endif

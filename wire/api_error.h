@@ -61,13 +61,15 @@ struct api_error_more {
 	double retry_after_seconds;
 	const char *request_id;
 	const char *traceparent;
-	int has_pool; /* then active, warm and replicas are written */
+	const char *allow; /* the Allow header of a 405 */
+	int has_pool;	   /* then active, warm and replicas are written */
 	uint32_t active;
 	uint32_t warm;
 	uint32_t replicas;
 };
 
-/* Appends a whole HTTP response for the error, Retry-After included. 0, -ENOBUFS, -ENOMEM. */
+/* Appends a whole HTTP response for the error, Retry-After included; `more` may be NULL. 0,
+ * -ENOBUFS, -ENOMEM; then nothing is appended. */
 int api_error_put(struct buf *out, enum api_error e, const char *message,
     const struct api_error_more *more, int keep_alive) __attribute__((warn_unused_result));
 

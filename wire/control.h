@@ -21,8 +21,8 @@
 #include "lib/fd.h"
 
 #define CTL_VERSION 1U
-#define CTL_MSG_MAX (96U * 1024U)  /* one packet, head included */
-#define CTL_TAIL_MAX (80U * 1024U) /* bytes after the fixed part */
+#define CTL_MSG_MAX 98304U  /* 96 KiB: one packet, head included */
+#define CTL_TAIL_MAX 81920U /* 80 KiB: bytes after the fixed part */
 
 /* Fixed descriptors of a worker. 0 and 1 are /dev/null, 2 is sbxd's log. */
 #define CTL_FD_CONTROL 3 /* the socket pair's end */

@@ -1,6 +1,6 @@
 /*
  * http: HTTP/1.1 messages, read incrementally and written into a buf. llhttp or http_parser behind
- * http_parse.c.
+ * http_engine.c.
  *
  * Used by sbxd (request heads, small bodies), by workers (handed-over connections) and by sbxctl
  * (responses).
@@ -38,7 +38,7 @@ enum http_kind {
 struct http_head {
 	enum http_method method;
 	uint16_t status; /* responses */
-	bool keep_alive; /* the connection may be used again after this message */
+	bool keep_alive; /* the connection may be used again; never after an HTTP/1.0 request */
 	bool chunked;
 	bool upgrade_websocket;
 	bool expect_continue;
@@ -107,8 +107,8 @@ const char *http_status_text(unsigned int status);
 
 /*
  * Splits a path into percent-decoded segments (at most max), into storage of `size` bytes. Returns
- * their number, or -EINVAL: bad escape, NUL, empty segment, "." or "..", too many or too long. A
- * decoded segment may hold a slash.
+ * their number (0 for "/"), or -EINVAL: no slash at the start, bad escape, NUL, empty segment, "."
+ * or "..", too many or too long. A decoded segment may hold a slash.
  */
 int http_split_path(const char *path, char *storage, size_t size, const char **segments, int max);
 

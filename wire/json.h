@@ -10,13 +10,14 @@
 
 #include "lib/buf.h"
 #include "lib/err.h"
+#include "lib/utf8.h"
 
 #define JSON_DEPTH_MAX 32
 
 /*
  * Parses one JSON object (nothing else counts); n 0 is taken as {}. The caller json_decref()s it.
- * NULL with *err: what is wrong and at which line and column; also for duplicate keys, depth past
- * JSON_DEPTH_MAX, or a top level that is no object.
+ * NULL with *err: what is wrong and at which line and column; also for duplicate keys, \u0000
+ * anywhere, depth past JSON_DEPTH_MAX, or a top level that is no object.
  */
 json_t *json_parse_object(const uint8_t *data, size_t n, struct err *err);
 
@@ -61,7 +62,9 @@ void json_object_begin(struct json_out *j, const char *key);
 void json_object_end(struct json_out *j);
 void json_array_begin(struct json_out *j, const char *key);
 void json_array_end(struct json_out *j);
-void json_put_string(struct json_out *j, const char *key, const char *value); /* NULL value: null */
+
+/* NULL value: null. Bytes that are not UTF-8 become U+FFFD each: a message may name any file. */
+void json_put_string(struct json_out *j, const char *key, const char *value);
 void json_put_bytes(
     struct json_out *j, const char *key, const void *utf8, size_t n); /* valid UTF-8; NUL allowed */
 void json_put_base64(struct json_out *j, const char *key, const void *bytes, size_t n);
@@ -71,11 +74,12 @@ void json_put_double(struct json_out *j, const char *key, double value); /* thre
 void json_put_bool(struct json_out *j, const char *key, bool value);
 void json_put_null(struct json_out *j, const char *key);
 
-/*
- * How many of n bytes, from the start, are whole valid UTF-8 characters. *incomplete (may be NULL)
- * is set when the rest (at most 3 bytes) could still become valid with more input.
- */
-size_t utf8_valid_prefix(const uint8_t *s, size_t n, bool *incomplete);
+/* Characters of n bytes as base64, and writing them (not NUL-terminated). */
+static inline size_t base64_len(size_t n)
+{
+	return (n / 3 + (n % 3 != 0)) * 4;
+}
+void base64_encode(const uint8_t *bytes, size_t n, char *out);
 
 /* Decodes standard base64 (padding required). Returns a malloc()ed block and its length, or NULL
  * with errno. */

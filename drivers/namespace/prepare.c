@@ -1,0 +1,198 @@
+/*
+ * prepare: what all boxes of an instance share, its making and its end. Janitor. If it dies
+ * half-way, the next prepare() begins again and finish() removes all of it.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "drivers/namespace/cgroup_site.h"
+#include "drivers/namespace/filter.h"
+#include "drivers/namespace/image_host.h"
+#include "drivers/namespace/namespace.h"
+#include "drivers/namespace/prepare.h"
+#include "drivers/namespace/site.h"
+#include "lib/fd.h"
+
+#define IMAGE_PREFIX "image-"
+
+/* What runc hides too, less what a box has no /sys for. */
+static const struct ns_mask masks[] = {
+    {NS_MASK_DIR, "proc/acpi"},
+    {NS_MASK_DIR, "proc/asound"},
+    {NS_MASK_DIR, "proc/scsi"},
+    {NS_MASK_FILE, "proc/interrupts"},
+    {NS_MASK_FILE, "proc/kcore"},
+    {NS_MASK_FILE, "proc/keys"},
+    {NS_MASK_FILE, "proc/latency_stats"},
+    {NS_MASK_FILE, "proc/sched_debug"},
+    {NS_MASK_FILE, "proc/timer_list"},
+    {NS_MASK_FILE, "proc/timer_stats"},
+    {NS_MASK_READONLY, "proc/bus"},
+    {NS_MASK_READONLY, "proc/fs"},
+    {NS_MASK_READONLY, "proc/irq"},
+    {NS_MASK_READONLY, "proc/sys"},
+    {NS_MASK_READONLY, "proc/sysrq-trigger"},
+};
+
+_Static_assert(sizeof(masks) / sizeof(masks[0]) <= NS_MASKS, "the masks fit");
+
+static void prepare_masks(struct ns_prepared *prep)
+{
+	char path[40];
+
+	for (size_t i = 0; i < sizeof(masks) / sizeof(masks[0]); i++) {
+		(void)snprintf(path, sizeof(path), "/%s", masks[i].path);
+		if (access(path, F_OK) == 0)
+			prep->masks[prep->mask_count++] = masks[i];
+	}
+}
+
+static int prepare_check_image(const char *image, struct err *err)
+{
+	struct stat st;
+
+	if (!strcmp(image, IMAGE_HOST))
+		return 0;
+	if (image[0] != '/')
+		return err_set(err, EINVAL,
+		    "image %s: this driver takes \"" IMAGE_HOST
+		    "\" or the absolute path of a root directory",
+		    image);
+	if (strlen(image) >= NS_PATH)
+		return err_sys(err, ENAMETOOLONG, "image %s", image);
+	if (stat(image, &st) < 0)
+		return err_sys(err, errno, "image %s", image);
+	if (!S_ISDIR(st.st_mode))
+		return err_sys(err, ENOTDIR, "image %s", image);
+	return 0;
+}
+
+int prepare_layers(
+    const char *dir, int dirfd, const char *image, struct ns_prepared *prep, struct err *err)
+{
+	char path[NS_PATH];
+	FD_SCOPED int fd = -1;
+	int rc = prepare_check_image(image, err);
+
+	if (rc < 0)
+		return rc;
+	if (snprintf(path, sizeof(path), "%s/" IMAGE_PREFIX "XXXXXX", dir) >= (int)sizeof(path))
+		return err_sys(err, ENAMETOOLONG, "runtime directory %s", dir);
+	if (!mkdtemp(path))
+		return err_sys(err, errno, "make %s", path);
+	fd = openat(dirfd, strrchr(path, '/') + 1, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(err, errno, "open %s", path);
+	(void)snprintf(prep->image, sizeof(prep->image), "%s", image);
+	(void)snprintf(prep->lower[0], NS_PATH, "%s", path);
+	if (strcmp(image, IMAGE_HOST) != 0) {
+		(void)snprintf(prep->lower[1], NS_PATH, "%s", image);
+		return image_build_base(fd, err);
+	}
+	(void)snprintf(prep->lower[1], NS_PATH, "/usr");
+	prep->flags |= NS_F_USR;
+	return image_build_host(fd, prep, err);
+}
+
+int prepare_fill(struct ns_prepared *prep, struct err *err)
+{
+	prep->magic = NS_MAGIC;
+	prep->size = sizeof(*prep);
+	prepare_masks(prep);
+	return filter_build(prep->filter, NS_FILTER, &prep->filter_len, err);
+}
+
+/* Layers of earlier supervisors, unless one of their boxes may still stand on them. */
+static int prepare_drop_layers(int dirfd)
+{
+	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	int rc = 0;
+
+	if (!dir) {
+		rc = -errno;
+		fd_close(&fd);
+		return rc;
+	}
+	for (struct dirent *e = readdir(dir); rc == 0 && e; e = readdir(dir)) {
+		if (!strncmp(e->d_name, IMAGE_PREFIX, sizeof(IMAGE_PREFIX) - 1))
+			rc = site_remove_tree(dirfd, e->d_name);
+	}
+	(void)closedir(dir); /* opened for reading only */
+	return rc;
+}
+
+static int prepare_found_box(void *ctx, const char *name)
+{
+	(void)ctx;
+	(void)name;
+	return 1;
+}
+
+static int prepare_write(int fd, const struct ns_prepared *prep, struct err *err)
+{
+	if (ftruncate(fd, 0) < 0 || pwrite(fd, prep, sizeof(*prep), 0) != (ssize_t)sizeof(*prep))
+		return err_sys(err, errno ? errno : EIO, "write what was prepared");
+	return 0;
+}
+
+static int prepare_all(
+    const struct driver_site *site, const char *image, struct ns_prepared *prep, struct err *err)
+{
+	char path[NS_PATH];
+	FD_SCOPED int dir = site_dir_make(site, err);
+	int rc;
+
+	if (dir < 0)
+		return dir;
+	rc = site_dir_path(site, path);
+	if (rc == 0 && namespace_list(site, prepare_found_box, NULL) == 0)
+		rc = prepare_drop_layers(dir);
+	if (rc < 0)
+		return err_sys(err, -rc, "clear %s", path);
+	rc = prepare_layers(path, dir, image, prep, err);
+	if (rc == 0)
+		rc = cgroup_site_prepare(site, dir, prep, err);
+	if (rc == 0)
+		rc = prepare_fill(prep, err);
+	return rc;
+}
+
+int namespace_prepare(const struct driver_site *site, const char *image, struct err *err)
+{
+	struct ns_prepared *prep = calloc(1, sizeof(*prep));
+	int rc = prep ? prepare_all(site, image, prep, err)
+		      : err_sys(err, ENOMEM, "prepare the namespace driver");
+
+	if (rc == 0)
+		rc = prepare_write(site->prepared, prep, err);
+	free(prep);
+	return rc;
+}
+
+int namespace_finish(const struct driver_site *site, struct err *err)
+{
+	char path[NS_PATH];
+	FD_SCOPED int dir = site_dir_open(site);
+	int rc;
+
+	if (dir == -ENOENT)
+		return 0;
+	if (dir < 0)
+		return err_sys(err, -dir, "open the directory of instance %s", site->instance);
+	rc = site_dir_path(site, path);
+	if (rc == 0)
+		rc = cgroup_site_finish(dir);
+	if (rc < 0)
+		return err_sys(err, -rc, "remove the cgroups of instance %s", site->instance);
+	rc = site_remove_tree(AT_FDCWD, path);
+	if (rc < 0)
+		return err_sys(err, -rc, "remove %s", path);
+	return 0;
+}

@@ -1,0 +1,39 @@
+/*
+ * userns: user namespaces and ids. Worker, during start().
+ */
+#ifndef SBXD_DRIVERS_NAMESPACE_USERNS_H
+#define SBXD_DRIVERS_NAMESPACE_USERNS_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/*
+ * Takes on effective uid and gid `id` but keeps all effective capabilities: a user namespace made
+ * now is owned by `id`. userns_resume() goes back to root. The process stays as it was otherwise
+ * (dumpable included). 0 or -errno.
+ */
+struct userns_self {
+	int dumpable;
+};
+
+int userns_assume(uid_t id, struct userns_self *self);
+int userns_resume(const struct userns_self *self);
+
+/*
+ * Writes the id maps of the process whose /proc directory is procfd. With base != 0 the box's ids
+ * 0 .. DRIVER_BOX_UIDS-1 are base ...; else its id 0 is the caller's own. 0 or -errno.
+ */
+int userns_write_maps(int procfd, uid_t base);
+
+/* A detached copy of the mount of the directory `path` (submounts left out). Descriptor (caller's)
+ * or -errno. */
+int userns_clone_layer(const char *path);
+
+/*
+ * Makes the detached mount read-only, and its files appear to the user namespace usernsfd as they
+ * appear to the host: uid 0 is uid 0. -EINVAL when its file system cannot do that; it is
+ * read-only all the same. 0 or -errno.
+ */
+int userns_map_layer(int mountfd, int usernsfd);
+
+#endif

@@ -1,0 +1,66 @@
+/*
+ * file: AGENT_READ, AGENT_WRITE and AGENT_SYNC. sbx-guest.
+ *
+ * If we die here PID 1 is dead and the kernel ends the box; a temporary name (".sbx-<hex>.tmp") may
+ * be left in it.
+ */
+#ifndef SBXD_GUEST_FILE_H
+#define SBXD_GUEST_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct guest;
+struct operation;
+struct shim;
+
+struct file_reader {
+	int fd;
+	bool lines;
+	uint64_t offset; /* of the next byte */
+	uint64_t left;	 /* bytes that may still be sent */
+	uint64_t line;	 /* number of the line at offset, from 1 */
+	uint64_t first;
+	uint64_t last;
+	uint64_t sent;
+};
+
+#define FILE_TEMPORARY_MAX 24
+
+struct file_writer {
+	int fd;
+	int dir_fd; /* of the file's directory, O_PATH; -1 when appending */
+	bool append;
+	bool set_mode;
+	uint32_t mode;
+	uint32_t uid; /* UINT32_MAX: a new file, our own */
+	uint32_t gid;
+	uint64_t size; /* announced; UINT64_MAX: not known */
+	uint64_t done;
+	uint64_t before;      /* appending: the size that it had */
+	struct shim *flusher; /* has been told to fsync */
+	char temporary[FILE_TEMPORARY_MAX];
+	char name[256]; /* in the directory */
+};
+
+extern const struct operation file_read_operation;
+extern const struct operation file_write_operation;
+
+#define FILE_PING_MAX 64U
+
+/* The AGENT_SYNC that is being done. */
+struct file_sync {
+	struct shim *flusher;
+	int fd;
+	size_t len;
+	uint8_t payload[FILE_PING_MAX]; /* to be echoed */
+};
+
+/* Flushes the file system of the box, then answers PONG with the payload. */
+void file_sync_begin(struct guest *g, const uint8_t *payload, size_t n);
+
+/* A child changed: perhaps the flush is done. */
+void file_sync_step(struct guest *g);
+
+#endif

@@ -1,0 +1,95 @@
+/*
+ * main: sbx-guest, PID 1 of a box, or a plain agent in an environment that has its own init.
+ *
+ * Descriptor 0 is the stream from the worker, 1 the stream to it (they may be the same socket), 2
+ * is /dev/null. If we die the kernel ends the box.
+ *
+ * The order of the start is the order of need: nobody may look into us before HELLO is out, and
+ * what HELLO does not need comes after it, while the worker is reading it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "guest/mux.h"
+
+static const struct operation *const operations[MUX_OPS] = {
+    [AGENT_EXEC] = &command_operation,
+    [AGENT_READ] = &file_read_operation,
+    [AGENT_WRITE] = &file_write_operation,
+};
+
+/* All signals are blocked: SIGCHLD comes through a descriptor, a broken pipe is an error of
+ * write(), and nothing else is for us. */
+static int start_signals(void)
+{
+	const struct sigaction deflt = {.sa_handler = SIG_DFL};
+	sigset_t set;
+
+	(void)sigfillset(&set);
+	if (sigprocmask(SIG_SETMASK, &set, NULL) != 0)
+		return -1;
+	/* What whoever started us ignores, commands must not inherit; nor may children be reaped
+	 * behind our back. */
+	for (int sig = 1; sig < 32; sig++)
+		(void)sigaction(sig, &deflt, NULL); /* SIGKILL and SIGSTOP refuse */
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGCHLD);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int set_nonblock(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags < 0 ? -1 : fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+}
+
+static int start(struct guest *g)
+{
+	const struct rlimit no_core = {0};
+
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
+		return -1;
+	g->sig_fd = start_signals();
+	if (g->sig_fd < 0 || mux_hello(g) != 0)
+		return -1;
+	if (set_nonblock(STDIN_FILENO) != 0 || set_nonblock(STDOUT_FILENO) != 0)
+		return -1;
+	if (!g->init && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0)
+		return -1;
+	if (fcntl(STDERR_FILENO, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
+		return -1;
+	(void)setrlimit(RLIMIT_CORE, &no_core); /* lowering is always allowed */
+	(void)umask(022);
+	(void)chdir("/"); /* there is always one */
+	g->root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (g->root_fd < 0)
+		return -1;
+	shim_prepare(&g->shims);
+	return 0;
+}
+
+int main(void)
+{
+	static struct guest guest;
+
+	guest.pid = getpid();
+	guest.init = guest.pid == 1;
+	guest.ops = operations;
+	guest.sync = file_sync_begin;
+	mux_init(&guest, STDIN_FILENO, STDOUT_FILENO);
+	if (start(&guest) != 0)
+		return 1;
+	if (mux_run(&guest) != 0) {
+		kill_everything(&guest);
+		return 1;
+	}
+	kill_everything(&guest);
+	return 0;
+}

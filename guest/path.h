@@ -1,0 +1,35 @@
+/*
+ * path: paths that a client gave, and how they are opened. sbx-guest.
+ *
+ * A path is absolute, has no "..", no empty and no "." component, and is not longer than the kernel
+ * takes. It is resolved with openat2(RESOLVE_IN_ROOT), so symlinks stay in the box, and never
+ * through the magic links of /proc.
+ */
+#ifndef SBXD_GUEST_PATH_H
+#define SBXD_GUEST_PATH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "guest/text.h"
+#include "wire/agent.h"
+
+#define PATH_LEN_MAX 4095U
+
+/* Checks n bytes (not NUL-terminated). A slash at the end is allowed only for "/" itself. */
+bool path_is_valid(const char *path, size_t n);
+
+/* openat2() below root_fd. The descriptor (CLOEXEC, NOCTTY, NONBLOCK) or -errno. */
+int path_open(int root_fd, const char *path, int flags, unsigned int mode);
+
+/* Opens a regular file for reading, whatever may stand in its place. The descriptor or -errno. */
+int path_open_regular(int root_fd, const char *path);
+
+/* The code for an errno of a file operation. */
+enum agent_code path_code(int err);
+
+/* "<what> <path>: <reason>". */
+void path_explain(struct text *t, const char *what, const char *path, int err);
+
+#endif

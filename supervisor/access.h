@@ -1,0 +1,41 @@
+/*
+ * access: who is at the other end of a socket, and which boxes are theirs.
+ */
+#ifndef SBXD_SUPERVISOR_ACCESS_H
+#define SBXD_SUPERVISOR_ACCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "supervisor/pool.h"
+
+struct client;
+struct sbxd;
+
+struct peer {
+	uid_t uid;
+	gid_t gid;
+	pid_t pid;  /* for log lines only: it may be another process by now */
+	bool admin; /* root, sbxd's own uid, or a member of admin_group */
+};
+
+/* SO_PEERCRED and the peer's groups. 0 or -errno. */
+int access_read_peer(const struct sbxd *s, int fd, struct peer *out);
+
+/* An owner and a token, as a box id names them. */
+struct box_name {
+	uid_t uid;
+	char token[SHM_TOKEN_LEN];
+};
+
+/*
+ * Reads a box id: TOKEN (the client's own) or, for admins, UID:TOKEN. 0, or -ENOENT for everything
+ * that is no id of a box this client may know of; whether such a box exists is not looked at.
+ */
+int access_box_name(const struct client *c, const char *id, struct box_name *out);
+
+/* The id under which this client knows box b: TOKEN, or UID:TOKEN when it is another uid's. */
+void access_box_id(const struct client *c, const struct pool_box *b, char *out, size_t size);
+
+#endif

@@ -1,0 +1,83 @@
+/*
+ * client: one connection of an agent, from accept to close, wherever it is: being read here,
+ * waiting for a box, or in the hands of a worker. Identity is the socket's SO_PEERCRED, never what
+ * is sent.
+ */
+#ifndef SBXD_SUPERVISOR_CLIENT_H
+#define SBXD_SUPERVISOR_CLIENT_H
+
+#include <bsd/sys/queue.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "lib/buf.h"
+#include "lib/log.h"
+#include "shm/layout.h"
+#include "wire/api_error.h"
+#include "wire/control.h"
+
+struct client;
+struct clients;
+struct sbxd;
+struct worker;
+
+TAILQ_HEAD(client_list, client);
+
+/* max: connections at a time. NULL without memory. */
+struct clients *clients_create(struct sbxd *s, uint32_t max);
+
+/* Closes every connection. */
+void clients_destroy(struct clients *cs);
+uint32_t clients_count(const struct clients *cs);
+
+/* Takes an accepted, non-blocking connection. Past the maximum it is told so and closed. */
+void client_accept(struct clients *cs, int fd);
+
+/* The client that waits under this number, or NULL. */
+struct client *client_by_req(struct clients *cs, uint64_t req);
+
+/* Ends the connection; its leases and its place in queues are given up. */
+void client_close(struct client *c);
+
+/* ---- who it is, and what it asked ---- */
+
+uint64_t client_req(const struct client *c); /* names it in the pool */
+uint64_t client_cookie(const struct client *c);
+uid_t client_uid(const struct client *c);
+bool client_is_admin(const struct client *c); /* root, our own uid, or in admin_group */
+const char *client_request_id(const struct client *c);
+struct log_ctx client_log_ctx(const struct client *c);
+
+/* ---- answering; each request gets exactly one of these ---- */
+
+void client_reply_json(struct client *c, unsigned int status, const struct buf *body);
+void client_reply_empty(struct client *c, unsigned int status, const char *extra);
+void client_reply_error(struct client *c, enum api_error error, const char *message);
+void client_reply_error_more(
+    struct client *c, enum api_error error, const char *message, struct api_error_more *more);
+
+/* The answer comes later, through client_by_req(). Until then only its hanging up is noticed. */
+void client_wait(struct client *c);
+
+/* Its leases may be tied to this connection: tell the pool when it ends. */
+void client_mark_tied(struct client *c);
+
+/* ---- hand-over ---- */
+
+int client_fd(const struct client *c);
+void client_fill_conn(const struct client *c, struct ctl_conn *out);
+void client_handed_over(struct client *c, struct worker *w, struct client_list *list);
+struct client *client_find_handed(const struct client_list *list, uint64_t cookie);
+
+/* It is ours again, with bytes that the worker had read and not used. */
+void client_handed_back(struct client *c, const uint8_t *bytes, size_t n);
+
+/*
+ * The worker that had it has died. What the worker last wrote about the connection into its slot
+ * says what is owed: nothing (it goes on here), an answer (410), or the end (a response was cut).
+ */
+void client_worker_died(struct client *c, const struct shm_slot *slot);
+
+#endif

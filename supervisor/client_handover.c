@@ -1,0 +1,93 @@
+/* client_handover: a connection on its way to a worker and back. Runs in sbxd; when sbxd dies the
+ * worker keeps it. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "supervisor/client_int.h"
+
+int client_fd(const struct client *c)
+{
+	return c->fd;
+}
+
+void client_fill_conn(const struct client *c, struct ctl_conn *out)
+{
+	*out = (struct ctl_conn){.cookie = c->cookie, .uid = (uint32_t)c->peer.uid};
+	(void)snprintf(out->request_id, sizeof(out->request_id), "%s", c->request_id);
+	(void)snprintf(out->traceparent, sizeof(out->traceparent), "%s", c->traceparent);
+}
+
+void client_handed_over(struct client *c, struct worker *w, struct client_list *list)
+{
+	loop_del(client_loop(c), &c->watch);
+	loop_timer_clear(client_loop(c), &c->timer);
+	http_in_free(c->http);
+	c->http = NULL;
+	c->fed = 0;
+	buf_free(&c->in);
+	c->state = CLIENT_HANDED;
+	c->worker = w;
+	c->worker_list = list;
+	TAILQ_INSERT_TAIL(list, c, link);
+}
+
+void client_forget_worker(struct client *c)
+{
+	if (c->worker)
+		TAILQ_REMOVE(c->worker_list, c, link);
+	c->worker = NULL;
+	c->worker_list = NULL;
+}
+
+struct client *client_find_handed(const struct client_list *list, uint64_t cookie)
+{
+	struct client *c;
+
+	TAILQ_FOREACH (c, list, link) {
+		if (c->cookie == cookie)
+			return c;
+	}
+	return NULL;
+}
+
+/* False when it had to be closed. */
+static bool client_take_back(struct client *c)
+{
+	client_forget_worker(c);
+	c->state = CLIENT_READING;
+	if (loop_add(client_loop(c), &c->watch, c->fd, EPOLLIN, client_on_event) == 0)
+		return true;
+	client_close(c);
+	return false;
+}
+
+void client_handed_back(struct client *c, const uint8_t *bytes, size_t n)
+{
+	if (!client_take_back(c))
+		return;
+	if (buf_append(&c->in, bytes, n) < 0)
+		client_malformed(c, -EMSGSIZE, NULL);
+	else
+		client_process(c);
+}
+
+void client_worker_died(struct client *c, const struct shm_slot *slot)
+{
+	unsigned int owed =
+	    CONN_REQUEST; /* not in the table: the worker had not even begun with it */
+
+	for (int i = 0; i < SHM_CONNS; i++) {
+		uint64_t word = atomic_load_explicit(&slot->conns[i], memory_order_relaxed);
+
+		if (CONN_COOKIE(word) == c->cookie && CONN_STATE(word) != CONN_FREE)
+			owed = CONN_STATE(word);
+	}
+	if (owed == CONN_RESPONDING) {
+		client_close(c);
+		return;
+	}
+	if (!client_take_back(c) || owed == CONN_IDLE)
+		return;
+	c->keep_alive = false; /* what the worker read of the request is lost */
+	client_reply_error(c, API_WORKER_CRASHED, "the box's worker ended before it could answer");
+}

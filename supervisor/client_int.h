@@ -1,0 +1,84 @@
+/* client_int: what the files of a client connection share among themselves. */
+#ifndef SBXD_SUPERVISOR_CLIENT_INT_H
+#define SBXD_SUPERVISOR_CLIENT_INT_H
+
+#include "lib/loop.h"
+#include "supervisor/access.h"
+#include "supervisor/client.h"
+#include "supervisor/routes.h"
+#include "supervisor/sbxd.h"
+#include "wire/http.h"
+
+#define CLIENT_READ 16384U
+#define CLIENT_IN_MAX (4U * HTTP_HEAD_MAX) /* a head and what came with it: fits CTL_TAIL_MAX */
+#define CLIENT_BODY_MAX 65536U
+#define CLIENT_OUT_MAX (64U * 1024U * 1024U)
+
+enum client_state {
+	CLIENT_READING, /* a request, or nothing yet */
+	CLIENT_WAITING, /* for the pool */
+	CLIENT_WRITING, /* the answer did not fit the socket */
+	CLIENT_LINGERING, /* refused: what it still sends is dropped, so that it reads why */
+	CLIENT_HANDED,	  /* a worker serves it */
+};
+
+struct client {
+	TAILQ_ENTRY(client) link; /* of a worker's list, while handed over */
+	struct clients *cs;
+	uint32_t index;
+	uint32_t round; /* how often this index was used: makes req unique */
+	int fd;
+	enum client_state state;
+	struct loop_watch watch;
+	struct loop_timer timer;
+	struct peer peer;
+	uint64_t cookie;
+	bool tied;
+	bool keep_alive;
+	bool linger; /* the connection ends in the middle of what the client sends */
+	bool head_request;    /* HEAD: no body in the answer */
+	struct http_in *http; /* NULL between requests */
+	struct buf in;
+	size_t fed; /* bytes of `in` that the parser has seen; they stay for a hand-over */
+	struct buf body;
+	struct buf out;
+	struct route_match match;
+	char request_id[HTTP_ID_MAX];
+	char traceparent[HTTP_ID_MAX];
+	struct worker *worker;
+	struct client_list *worker_list;
+};
+
+struct clients {
+	struct sbxd *s;
+	uint32_t max;
+	uint32_t count;
+	struct client **slots;
+	uint32_t *free_index;
+	uint32_t *rounds;
+};
+
+static inline struct loop *client_loop(const struct client *c)
+{
+	return c->cs->s->loop;
+}
+
+/* Gives the client `span` ns for what it is at. */
+void client_set_timer(struct client *c, uint64_t span);
+
+/* Writes what is there; true while the connection lives. */
+bool client_flush(struct client *c);
+
+/* Serves what was read, request by request, until more bytes, the pool or the socket must be waited
+ * for. */
+void client_process(struct client *c);
+
+/* Answers a message that is no HTTP, or too long (rc is -EMSGSIZE; err may be NULL then). */
+void client_malformed(struct client *c, int rc, const struct err *err);
+
+/* Takes it off its worker's list, if it is on one. */
+void client_forget_worker(struct client *c);
+
+loop_watch_fn client_on_event;
+
+#endif

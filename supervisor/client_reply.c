@@ -1,0 +1,149 @@
+/* client_reply: answering a client, and what becomes of one that does not take its answer. Runs in
+ * sbxd. */
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "lib/clock.h"
+#include "lib/log.h"
+#include "supervisor/client_int.h"
+
+#define CLIENT_WRITE_TIME (30 * NS_PER_S) /* for a client to take its answer */
+#define CLIENT_LINGER_TIME (2 * NS_PER_S) /* for a refused client to stop sending */
+
+static void on_client_timer(struct loop *l, struct loop_timer *t)
+{
+	struct client *c = LOOP_OWNER(t, struct client, timer);
+	struct sbxd *s = c->cs->s;
+
+	(void)l;
+	if (c->state == CLIENT_READING) {
+		c->keep_alive = false;
+		client_reply_error(c, API_TIMEOUT, "the request did not arrive in time");
+	} else {
+		client_close(c); /* it does not take its answer */
+	}
+	sbxd_settle(s);
+}
+
+void client_set_timer(struct client *c, uint64_t span)
+{
+	if (loop_timer_set(
+		client_loop(c), &c->timer, loop_now(client_loop(c)) + span, on_client_timer) < 0)
+		log_warn("no memory for a timer: a slow client is not timed out");
+}
+
+/*
+ * Closing a socket with unread bytes in it resets the connection, and a client that is still sending
+ * would never read its answer. So: no more from us, and a while to hang up by itself.
+ */
+static void client_linger(struct client *c)
+{
+	c->linger = false;
+	c->state = CLIENT_LINGERING;
+	(void)shutdown(c->fd, SHUT_WR); /* fails only when the client is gone, which EPOLLHUP tells */
+	client_set_timer(c, CLIENT_LINGER_TIME);
+	(void)loop_mod(client_loop(c), &c->watch, EPOLLIN);
+}
+
+bool client_flush(struct client *c)
+{
+	ssize_t n = 0;
+
+	while (c->out.len > 0 && n >= 0)
+		n = buf_write_fd(&c->out, c->fd);
+	if (n == -EAGAIN) {
+		if (c->state != CLIENT_WRITING)
+			client_set_timer(c, CLIENT_WRITE_TIME);
+		c->state = CLIENT_WRITING;
+		(void)loop_mod(client_loop(c), &c->watch, EPOLLOUT);
+		return true;
+	}
+	if (n >= 0 && c->linger) {
+		client_linger(c);
+		return true;
+	}
+	if (n < 0 || !c->keep_alive) {
+		client_close(c);
+		return false;
+	}
+	buf_trim(&c->out, 4096);
+	c->state = CLIENT_READING;
+	loop_timer_clear(client_loop(c), &c->timer);
+	(void)loop_mod(client_loop(c), &c->watch, EPOLLIN);
+	return true;
+}
+
+/* The request is answered: forget it, send, and go on with what the client sent meanwhile. */
+static void client_finish(struct client *c)
+{
+	bool was_waiting = c->state == CLIENT_WAITING;
+
+	http_in_free(c->http);
+	c->http = NULL;
+	buf_clear(&c->body);
+	buf_trim(&c->body, 0);
+	c->state = CLIENT_READING;
+	if (client_flush(c) && was_waiting && c->state == CLIENT_READING)
+		client_process(c);
+}
+
+static void client_send(struct client *c, const struct http_reply *r, const struct buf *body)
+{
+	int rc = http_put_reply(&c->out, r);
+
+	if (rc == 0 && body && !c->head_request)
+		rc = buf_append(&c->out, buf_head(body), body->len);
+	if (rc < 0)
+		c->keep_alive = false; /* out of memory: a cut answer, then the end */
+	client_finish(c);
+}
+
+void client_reply_json(struct client *c, unsigned int status, const struct buf *body)
+{
+	client_send(c,
+	    &(struct http_reply){
+		.status = status,
+		.content_type = "application/json",
+		.content_length = body->len,
+		.keep_alive = c->keep_alive,
+		.request_id = c->request_id,
+		.traceparent = c->traceparent,
+	    },
+	    body);
+}
+
+void client_reply_empty(struct client *c, unsigned int status, const char *extra)
+{
+	client_send(c,
+	    &(struct http_reply){
+		.status = status,
+		.keep_alive = c->keep_alive,
+		.request_id = c->request_id,
+		.traceparent = c->traceparent,
+		.extra = extra,
+	    },
+	    NULL);
+}
+
+void client_reply_error_more(
+    struct client *c, enum api_error error, const char *message, struct api_error_more *more)
+{
+	more->request_id = c->request_id;
+	more->traceparent = c->traceparent;
+	publish_count(c->cs->s, COUNTER_REJECTED_REQUESTS);
+	if (api_error_put(&c->out, error, message, more, c->keep_alive) < 0)
+		c->keep_alive = false;
+	client_finish(c);
+}
+
+void client_reply_error(struct client *c, enum api_error error, const char *message)
+{
+	client_reply_error_more(c, error, message, &(struct api_error_more){0});
+}
+
+void client_wait(struct client *c)
+{
+	c->state = CLIENT_WAITING;
+	loop_timer_clear(client_loop(c), &c->timer);  /* the pool has the deadline now */
+	(void)loop_mod(client_loop(c), &c->watch, 0); /* EPOLLHUP is always told */
+}

@@ -1,0 +1,203 @@
+/* config_table: the keys of the configuration, one row each. sbxd, at start and on SIGHUP;
+ * constant.
+ */
+#include "supervisor/config_table.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "lib/clock.h"
+#include "shm/layout.h"
+
+#define AT(member) offsetof(struct config, member)
+#define SIZE(member) sizeof(((struct config *)0)->member)
+#define DAY (86400 * NS_PER_S)
+#define YEAR (366 * DAY)
+
+static const char *const driver_names[] = {"auto", "boxlite", "qemu", "namespace", NULL};
+
+static const char *const policy_names[] = {
+    [CONFIG_POLICY_SOFT] = "soft",
+    [CONFIG_POLICY_REJECT] = "reject",
+    [CONFIG_POLICY_WAIT] = "wait",
+    [CONFIG_POLICY_BURST] = "burst",
+    [CONFIG_POLICIES] = NULL,
+};
+
+static const char *const network_names[] = {
+    [CONFIG_NETWORK_NONE] = "none",
+    [CONFIG_NETWORK_USER] = "user",
+    [CONFIG_NETWORKS] = NULL,
+};
+
+/* Reloadable: what only decides about later boxes and later decisions. */
+const struct config_key config_keys[CONFIG_KEYS] = {
+    {"driver", CONFIG_WORD, AT(driver), 1, SIZE(driver), "auto", driver_names, false},
+    {"image", CONFIG_TEXT, AT(image), 1, SIZE(image), "host", NULL, false},
+    {"memory_mib", CONFIG_UINT, AT(memory_mib), 16, 1U << 20, "512", NULL, true},
+    {"cpus", CONFIG_MILLI, AT(cpus_milli), 0, 1024000, "1", NULL, true},
+    {"disk_mib", CONFIG_UINT, AT(disk_mib), 1, 1U << 24, "512", NULL, true},
+    {"pids_max", CONFIG_UINT, AT(pids_max), 16, 1U << 22, "512", NULL, true},
+    {"environment", CONFIG_ENVIRONMENT, AT(environment), 0, CONFIG_ENVIRONMENT_MAX, NULL, NULL,
+	true},
+    {"replicas", CONFIG_UINT, AT(replicas), 1, SHM_MAX_SLOTS, "3", NULL, true},
+    {"replica_policy", CONFIG_ENUM, AT(replica_policy), 0, 0, "soft", policy_names, true},
+    {"burst_limit", CONFIG_UINT, AT(burst_limit), 0, SHM_MAX_SLOTS, "2", NULL, true},
+    {"acquire_timeout", CONFIG_SECONDS, AT(acquire_timeout_ns), 0, DAY, "60", NULL, true},
+    {"prewarm", CONFIG_UINT, AT(prewarm), 0, SHM_MAX_SLOTS, "0", NULL, true},
+    {"idle_timeout", CONFIG_SECONDS, AT(idle_timeout_ns), 0, YEAR, "600", NULL, true},
+    {"active_idle_timeout", CONFIG_SECONDS, AT(active_idle_timeout_ns), 0, YEAR, "0", NULL, true},
+    {"health_check_skip_seconds", CONFIG_SECONDS, AT(health_check_skip_ns), 0, DAY, "0", NULL,
+	true},
+    {"health_check_timeout", CONFIG_SECONDS, AT(health_check_timeout_ns), NS_PER_MS, 600 * NS_PER_S,
+	"5", NULL, true},
+    {"boot_timeout", CONFIG_SECONDS, AT(boot_timeout_ns), NS_PER_MS, DAY, "30", NULL, true},
+    {"max_concurrent_boots", CONFIG_UINT, AT(max_concurrent_boots), 1, 1024, "4", NULL, false},
+    {"orphan_grace", CONFIG_SECONDS, AT(orphan_grace_ns), 0, DAY, "60", NULL, true},
+    {"max_boxes", CONFIG_UINT, AT(max_boxes), 1, SHM_MAX_SLOTS, "1024", NULL, false},
+    {"network", CONFIG_ENUM, AT(network), 0, 0, "none", network_names, false},
+    {"admin_group", CONFIG_TEXT, AT(admin_group), 0, SIZE(admin_group), "", NULL, false},
+    {"listen_tcp", CONFIG_LISTEN, AT(listen_tcp), 0, 0, "", NULL, false},
+    {"token_file", CONFIG_FILE, AT(token_file), 0, SIZE(token_file), "", NULL, false},
+
+    /* Above the ranges that login.defs gives to users and, with max_boxes at its greatest, up to
+     * the end of what systemd leaves to containers. */
+    {"namespace.uid_base", CONFIG_UINT, AT(namespace_uid_base), 65536, 0xfffeffffU, "805306368",
+	NULL, false},
+
+    {"qemu.binary", CONFIG_FILE, AT(qemu_binary), 0, SIZE(qemu_binary), "", NULL, false},
+    {"qemu.kernel", CONFIG_FILE, AT(qemu_kernel), 0, SIZE(qemu_kernel), "", NULL, false},
+    {"qemu.initrd", CONFIG_FILE, AT(qemu_initrd), 0, SIZE(qemu_initrd), "", NULL, false},
+    {"qemu.accel", CONFIG_TEXT, AT(qemu_accel), 0, SIZE(qemu_accel), "", NULL, false},
+
+    {"boxlite.library", CONFIG_FILE, AT(boxlite_library), 0, SIZE(boxlite_library), "", NULL,
+	false},
+    {"boxlite.url", CONFIG_TEXT, AT(boxlite_url), 0, SIZE(boxlite_url), "", NULL, false},
+    {"boxlite.api_key", CONFIG_TEXT, AT(boxlite_api_key), 0, SIZE(boxlite_api_key), "", NULL,
+	false},
+    {"boxlite.path_prefix", CONFIG_TEXT, AT(boxlite_path_prefix), 0, SIZE(boxlite_path_prefix), "",
+	NULL, false},
+};
+
+_Static_assert(SIZE(image) <= SHM_IMAGE_LEN, "an image fits its slot");
+
+static const char *const sections[] = {"namespace", "qemu", "boxlite"};
+
+/* So that the sandbox: block of a DeerFlow configuration can be given as it is. Not among them is
+ * what would change a box and that we do not do, as `mounts`. */
+static const char *const ignored[] = {
+    "allow_host_bash",
+    "auto_start",
+    "base_url",
+    "bash_command_timeout",
+    "bash_output_max_chars",
+    "container_prefix",
+    "ls_output_max_chars",
+    "overflow_policy",
+    "ownership",
+    "port",
+    "provisioner_api_key",
+    "provisioner_url",
+    "read_file_output_max_chars",
+    "thread_data_mounts",
+    "use",
+};
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* The part of a row's name below section, or NULL when it is not in that section. */
+static const char *name_below(const struct config_key *key, const char *section)
+{
+	size_t len = strlen(section);
+	const char *dot = strchr(key->name, '.');
+
+	if (len == 0)
+		return dot ? NULL : key->name;
+	if (!dot || (size_t)(dot - key->name) != len || memcmp(key->name, section, len) != 0)
+		return NULL;
+	return dot + 1;
+}
+
+int config_key_find(const char *section, const char *name)
+{
+	for (int i = 0; i < CONFIG_KEYS; i++) {
+		const char *below = name_below(&config_keys[i], section);
+
+		if (below && strcmp(below, name) == 0)
+			return i;
+	}
+	return -1;
+}
+
+bool config_section_known(const char *name)
+{
+	for (size_t i = 0; i < COUNT(sections); i++) {
+		if (strcmp(sections[i], name) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool config_key_ignored(const char *name)
+{
+	for (size_t i = 0; i < COUNT(ignored); i++) {
+		if (strcmp(ignored[i], name) == 0)
+			return true;
+	}
+	return false;
+}
+
+#define GUESS_LEN 32
+
+/* Edits (insert, delete, replace) that make b of a; case does not count. */
+static unsigned int distance(const char *a, const char *b)
+{
+	unsigned int row[GUESS_LEN + 1];
+	size_t n = strlen(b);
+
+	for (size_t j = 0; j <= n; j++)
+		row[j] = (unsigned int)j;
+	for (size_t i = 0; a[i]; i++) {
+		unsigned int corner = row[0];
+
+		row[0] = (unsigned int)i + 1;
+		for (size_t j = 1; j <= n; j++) {
+			unsigned int best = corner + (strncasecmp(&a[i], &b[j - 1], 1) != 0);
+
+			corner = row[j];
+			if (row[j] + 1 < best)
+				best = row[j] + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			row[j] = best;
+		}
+	}
+	return row[n];
+}
+
+const char *config_key_guess(const char *section, const char *name)
+{
+	const char *best = NULL;
+	unsigned int least = 3; /* more edits than two are no typing error */
+
+	if (strlen(name) > GUESS_LEN)
+		return NULL;
+	for (int i = 0; i < CONFIG_KEYS; i++) {
+		const char *below = name_below(&config_keys[i], section);
+		unsigned int d;
+
+		if (!below || strlen(below) > GUESS_LEN)
+			continue;
+		d = distance(name, below);
+		if (d < least && d < strlen(name)) {
+			least = d;
+			best = below;
+		}
+	}
+	return best;
+}
+
+const char *config_policy_name(uint32_t policy)
+{
+	return policy < CONFIG_POLICIES ? policy_names[policy] : "?";
+}

@@ -1,0 +1,223 @@
+/*
+ * janitor_link: the janitor as sbxd sees it. Runs in sbxd; when sbxd dies the janitor sees its
+ * control socket end and exits.
+ */
+#include "supervisor/janitor_link.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <bsd/sys/queue.h>
+
+#include "lib/clock.h"
+#include "lib/fd.h"
+#include "lib/log.h"
+#include "lib/proc.h"
+#include "supervisor/sbxd.h"
+#include "supervisor/spawn.h"
+
+#define JANITOR_TIME (20 * NS_PER_S) /* for one order */
+#define JANITOR_TRIES 3
+
+struct order {
+	TAILQ_ENTRY(order) link;
+	enum ctl_type type;
+	uint64_t seq;
+	bool sent;
+	unsigned int tries;
+	janitor_done_fn *fn;
+	void *ctx;
+	union ctl_body body;
+};
+
+struct janitor {
+	struct sbxd *s;
+	int pidfd;
+	int ctl;
+	struct loop_watch pid_watch;
+	struct loop_watch ctl_watch;
+	struct loop_timer timer; /* for the order it is at */
+	uint64_t next_seq;
+	TAILQ_HEAD(, order) orders; /* the first is being done */
+};
+
+static void on_timer(struct loop *l, struct loop_timer *t);
+
+static void order_end(struct janitor *j, struct order *o, const struct ctl_done *done)
+{
+	TAILQ_REMOVE(&j->orders, o, link);
+	o->fn(j->s, o->ctx, done);
+	free(o);
+}
+
+/* The janitor works serially: it gets one order at a time. */
+static void send_next(struct janitor *j)
+{
+	struct order *o = TAILQ_FIRST(&j->orders);
+	int rc;
+
+	if (!o || o->sent || j->ctl < 0)
+		return;
+	rc = ctl_send(j->ctl, o->type, o->seq, 0, &o->body, NULL, 0, -1);
+	if (rc < 0)
+		return; /* its end is near; the pidfd brings the next one */
+	o->sent = true;
+	o->tries++;
+	if (loop_timer_set(j->s->loop, &j->timer, loop_now(j->s->loop) + JANITOR_TIME, on_timer) <
+	    0)
+		log_warn("no memory for a timer: a hung janitor is not noticed");
+}
+
+static void on_message(struct loop *l, struct loop_watch *watch, uint32_t events)
+{
+	static uint8_t packet[CTL_MSG_MAX]; /* one thread, used within this call only */
+	struct janitor *j = LOOP_OWNER(watch, struct janitor, ctl_watch);
+	struct sbxd *s = j->s;
+	struct order *o = TAILQ_FIRST(&j->orders);
+	struct ctl_msg m;
+	int rc = ctl_recv(j->ctl, packet, &m);
+
+	(void)events;
+	if (rc == -EAGAIN)
+		return;
+	if (rc <= 0) {
+		loop_del(l, &j->ctl_watch);
+		(void)proc_signal(j->pidfd, SIGKILL); /* without its channel it is of no use */
+		return;
+	}
+	if (m.head.type == CTL_DONE && o && m.head.seq == o->seq) {
+		loop_timer_clear(l, &j->timer);
+		order_end(j, o, &m.body.done);
+		send_next(j);
+	}
+	fd_close(&m.fd);
+	sbxd_settle(s);
+}
+
+static void on_timer(struct loop *l, struct loop_timer *t)
+{
+	struct janitor *j = LOOP_OWNER(t, struct janitor, timer);
+
+	(void)l;
+	log_warn("the janitor does not answer: replaced");
+	(void)proc_signal(j->pidfd, SIGKILL); /* its exit brings the next one */
+}
+
+static void hang_up(struct janitor *j)
+{
+	struct loop *l = j->s->loop;
+
+	loop_del(l, &j->ctl_watch);
+	loop_del(l, &j->pid_watch);
+	loop_timer_clear(l, &j->timer);
+	fd_close(&j->ctl);
+	fd_close(&j->pidfd);
+}
+
+static void on_exit_event(struct loop *l, struct loop_watch *watch, uint32_t events);
+
+static int run(struct janitor *j)
+{
+	static const char *const argv[] = {"sbx-worker", "janitor", NULL};
+	struct sbxd *s = j->s;
+	FD_SCOPED int theirs = -1;
+	struct spawned child;
+	int pair[2];
+	int rc;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+		return -errno;
+	j->ctl = pair[0];
+	theirs = pair[1];
+	rc = spawn_process(s->worker_path, argv,
+	    (const int[SPAWN_FDS]){theirs, -1, s->prepared_fd, s->guest_fd}, &child);
+	if (rc < 0)
+		return rc;
+	j->pidfd = child.pidfd;
+	rc = loop_add(s->loop, &j->pid_watch, j->pidfd, EPOLLIN, on_exit_event);
+	if (rc == 0)
+		rc = loop_add(s->loop, &j->ctl_watch, j->ctl, EPOLLIN, on_message);
+	return rc;
+}
+
+static void on_exit_event(struct loop *l, struct loop_watch *watch, uint32_t events)
+{
+	struct janitor *j = LOOP_OWNER(watch, struct janitor, pid_watch);
+	struct sbxd *s = j->s;
+	struct order *o = TAILQ_FIRST(&j->orders);
+	const struct ctl_done lost = {.code = ETIMEDOUT, .text = "the janitor died or hung at it"};
+	char how[96];
+	int rc;
+
+	(void)l;
+	(void)events;
+	spawn_describe(spawn_reap(j->pidfd), how, sizeof(how));
+	log_warn("the janitor %s", how);
+	hang_up(j);
+	rc = run(j);
+	if (rc < 0)
+		log_error("start the janitor: %s", strerror(-rc));
+	if (o)
+		o->sent = false;
+	if (o && (o->tries >= JANITOR_TRIES || rc < 0))
+		order_end(j, o, &lost);
+	send_next(j);
+	sbxd_settle(s);
+}
+
+int janitor_start(struct sbxd *s, struct err *err)
+{
+	struct janitor *j = calloc(1, sizeof(*j));
+	int rc;
+
+	if (!j)
+		return err_set(err, ENOMEM, "no memory for the janitor");
+	j->s = s;
+	j->pidfd = j->ctl = j->pid_watch.fd = j->ctl_watch.fd = -1;
+	TAILQ_INIT(&j->orders);
+	s->janitor = j;
+	rc = run(j);
+	return rc < 0 ? err_sys(err, -rc, "start %s", s->worker_path) : 0;
+}
+
+int janitor_order(struct sbxd *s, enum ctl_type type, const void *body, size_t len,
+    janitor_done_fn *fn, void *ctx)
+{
+	struct janitor *j = s->janitor;
+	struct order *o = calloc(1, sizeof(*o));
+
+	if (!o)
+		return -ENOMEM;
+	o->type = type;
+	o->seq = ++j->next_seq;
+	o->fn = fn;
+	o->ctx = ctx;
+	memcpy(&o->body, body, len);
+	TAILQ_INSERT_TAIL(&j->orders, o, link);
+	send_next(j);
+	return 0;
+}
+
+void janitor_stop(struct sbxd *s)
+{
+	struct janitor *j = s->janitor;
+	struct order *o;
+
+	if (!j)
+		return;
+	if (j->pidfd >= 0) {
+		(void)proc_signal(j->pidfd, SIGKILL);
+		(void)spawn_reap(j->pidfd); /* SIGKILL: it ends at once */
+	}
+	hang_up(j);
+	while ((o = TAILQ_FIRST(&j->orders))) {
+		TAILQ_REMOVE(&j->orders, o, link);
+		free(o);
+	}
+	free(j);
+	s->janitor = NULL;
+}

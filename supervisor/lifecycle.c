@@ -1,0 +1,131 @@
+/*
+ * lifecycle: shutting down, signals, reload, heartbeat. Runs in sbxd.
+ */
+#include "supervisor/lifecycle.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "lib/log.h"
+#include "supervisor/client.h"
+#include "supervisor/janitor_link.h"
+#include "supervisor/notify.h"
+#include "supervisor/sbxd.h"
+
+#define HEARTBEAT (1 * NS_PER_S)
+
+/* ---- the end ---- */
+
+void sbxd_shutdown(struct sbxd *s, const char *why)
+{
+	log_info("shutting down: %s", why);
+	atomic_store_explicit(
+	    &s->seg.header->supervisor_state, SUPERVISOR_SHUTTING_DOWN, memory_order_relaxed);
+	notify_send("STOPPING=1");
+	pool_shutdown(s->pool, loop_now(s->loop));
+}
+
+static void on_finished(struct sbxd *s, void *ctx, const struct ctl_done *done)
+{
+	struct client *c = client_by_req(s->clients, s->shutdown_req);
+	struct buf out;
+
+	(void)ctx;
+	if (done->code) {
+		log_error("clean up after driver %s: %s", s->driver, done->text);
+		s->exit_status = EXIT_FAILURE;
+	}
+	if (c) {
+		buf_init(&out, 64);
+		if (buf_puts(&out, "{\"status\":\"closed\"}") == 0)
+			client_reply_json(c, 200, &out);
+		buf_free(&out);
+	}
+	loop_quit(s->loop);
+}
+
+void sbxd_finish(struct sbxd *s)
+{
+	struct ctl_prepare order = {0};
+
+	if (pool_count(s->pool, SLOT_QUARANTINED) > 0)
+		s->exit_status =
+		    EXIT_FAILURE; /* something could not be cleaned up, and the log says what */
+	sbxd_fill_site(s, &order.site);
+	if (janitor_order(s, CTL_FINISH, &order, sizeof(order), on_finished, NULL) < 0)
+		loop_quit(s->loop);
+}
+
+/* ---- signals and the heartbeat ---- */
+
+static void on_config_change(void *ctx, const char *key, bool applied)
+{
+	(void)ctx;
+	log_info("configuration: %s %s", key, applied ? "changed" : "differs, but needs a restart");
+}
+
+/* Reads again from the same places. */
+static void reload(struct sbxd *s)
+{
+	struct config fresh;
+	struct pool_rules rules;
+	struct err err = {0};
+
+	if (config_load(s->config_sources, &fresh, &err) < 0) {
+		log_error("configuration not reloaded: %s", err.text);
+		return;
+	}
+	if (config_reload(&s->config, &fresh, on_config_change, NULL, &err) == 0) {
+		sbxd_fill_rules(&s->config, &rules);
+		pool_set_rules(s->pool, &rules, loop_now(s->loop));
+	} else {
+		log_error("configuration not reloaded: %s", err.text);
+	}
+	config_free(&fresh);
+}
+
+static void on_signal(struct loop *l, struct loop_watch *w, uint32_t events)
+{
+	struct sbxd *s = LOOP_OWNER(w, struct sbxd, signal_watch);
+	struct signalfd_siginfo info;
+
+	(void)l;
+	(void)events;
+	while (read(s->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGHUP)
+			reload(s);
+		else
+			sbxd_shutdown(s, info.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM");
+	}
+	sbxd_settle(s);
+}
+
+void lifecycle_beat(struct loop *l, struct loop_timer *t)
+{
+	struct sbxd *s = LOOP_OWNER(t, struct sbxd, heartbeat);
+
+	atomic_store_explicit(&s->seg.header->heartbeat_ns, loop_now(l), memory_order_relaxed);
+	INVARIANT(loop_timer_set(l, t, loop_now(l) + HEARTBEAT, lifecycle_beat) == 0);
+}
+
+int lifecycle_watch_signals(struct sbxd *s, struct err *err)
+{
+	sigset_t set;
+	int rc;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGHUP);
+	(void)sigaddset(&set, SIGPIPE);
+	(void)sigprocmask(SIG_BLOCK, &set, NULL); /* cannot fail with these arguments */
+	(void)sigdelset(&set, SIGPIPE);
+	s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (s->signal_fd < 0)
+		return err_sys(err, errno, "signalfd");
+	rc = loop_add(s->loop, &s->signal_watch, s->signal_fd, EPOLLIN, on_signal);
+	return rc < 0 ? err_sys(err, -rc, "watch signals") : 0;
+}

@@ -1,0 +1,101 @@
+/*
+ * main: sbxd. Reads its options and its configuration, then serves (service.c). One thread around
+ * one loop.
+ *
+ * If it dies: workers and their boxes live on and serve the connections they have; the next sbxd
+ * finds the shared segment and everything it names.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "lib/log.h"
+#include "supervisor/options.h"
+#include "supervisor/rundir.h"
+#include "supervisor/service.h"
+
+extern char **environ;
+
+static int usage_error(const struct err *err)
+{
+	(void)fprintf(stderr, "sbxd: %s\nTry 'sbxd --help'.\n", err->text);
+	return OPTIONS_EXIT_USAGE;
+}
+
+static int print(int (*put)(struct buf *out))
+{
+	struct buf out;
+	int rc;
+
+	buf_init(&out, 1 << 20);
+	rc = put(&out);
+	if (rc == 0)
+		rc = fwrite(buf_head(&out), 1, out.len, stdout) == out.len ? 0 : -EIO;
+	buf_free(&out);
+	return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static int print_config(const struct config *c)
+{
+	struct buf out;
+	int rc;
+
+	buf_init(&out, 1 << 20);
+	rc = config_print(c, &out);
+	if (rc == 0)
+		rc = fwrite(buf_head(&out), 1, out.len, stdout) == out.len ? 0 : -EIO;
+	buf_free(&out);
+	return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o;
+	struct paths paths;
+	struct config config;
+	struct err err = {0};
+	struct config_sources sources = {.env = environ};
+	int status;
+
+	if (options_parse(argc, argv, &o, &err) < 0)
+		return usage_error(&err);
+	if (o.help)
+		return print(options_usage);
+	if (o.version)
+		return printf("sbxd %s\n", SBX_VERSION) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	log_init("sbxd", o.log_format, o.log_level);
+	if (paths_resolve(
+		&(struct paths_query){
+		    .uid = geteuid(),
+		    .instance = o.instance,
+		    .runtime_dir = o.runtime_dir,
+		    .state_dir = o.state_dir,
+		    .env = environ,
+		},
+		&paths, &err) < 0)
+		return usage_error(&err);
+	sources.path = o.config_path;
+	sources.default_path = paths.config_file;
+	sources.overrides = o.overrides;
+	sources.override_count = o.override_count;
+	if (config_load(&sources, &config, &err) < 0)
+		return usage_error(&err);
+	if (o.check_config) {
+		status = print_config(&config);
+		config_free(&config);
+		return status;
+	}
+	if (config.listen_tcp.set) {
+		(void)err_set(
+		    &err, ENOTSUP, "listen_tcp: this version listens on the Unix socket only");
+		config_free(&config);
+		return usage_error(&err);
+	}
+	if (rundir_create(&paths, geteuid(), &err) < 0) {
+		log_error("%s", err.text);
+		config_free(&config);
+		return EXIT_FAILURE;
+	}
+	return service_run(&o, &paths, &sources, &config);
+}

@@ -1,0 +1,273 @@
+/*
+ * perform: carries out what the pool decided: one function per action. Runs in sbxd.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/clock.h"
+#include "lib/log.h"
+#include "shm/hist.h"
+#include "shm/repair.h"
+#include "shm/ring.h"
+#include "shm/scope_lock.h"
+#include "shm/slot.h"
+#include "supervisor/api_acquire.h"
+#include "supervisor/client.h"
+#include "supervisor/janitor_link.h"
+#include "supervisor/sbxd.h"
+#include "supervisor/worker_link.h"
+
+/* The box an action is about, if it still is that box. */
+static const struct pool_box *action_box(const struct sbxd *s, const struct pool_action *a)
+{
+	const struct pool_box *b = pool_box_at(s->pool, a->slot);
+
+	return b && b->generation == a->generation ? b : NULL;
+}
+
+static void tell(struct sbxd *s, const struct pool_action *a, enum ctl_type type)
+{
+	if (s->workers[a->slot])
+		worker_tell(s->workers[a->slot], (uint16_t)type, NULL);
+}
+
+static void do_spawn(struct sbxd *s, const struct pool_action *a)
+{
+	const struct pool_box *b = action_box(s, a);
+
+	if (!b || b->state != SLOT_BOOTING)
+		return;
+	publish_box(s, b); /* the worker finds its slot as it shall be */
+	worker_spawn(s, b);
+}
+
+static void do_check(struct sbxd *s, const struct pool_action *a)
+{
+	publish_count(s, COUNTER_CHECKS);
+	tell(s, a, CTL_CHECK);
+}
+
+static void do_park(struct sbxd *s, const struct pool_action *a)
+{
+	tell(s, a, CTL_PARK);
+}
+
+static void do_promote(struct sbxd *s, const struct pool_action *a)
+{
+	tell(s, a, CTL_PROMOTE);
+}
+
+static void do_close(struct sbxd *s, const struct pool_action *a)
+{
+	const struct ctl_close order = {
+	    .grace_ms = (uint32_t)(pool_rules(s->pool)->close_grace / NS_PER_MS)};
+
+	publish_count(s, COUNTER_CLOSES);
+	if (s->workers[a->slot])
+		worker_tell(s->workers[a->slot], CTL_CLOSE, &order);
+}
+
+static void do_kill(struct sbxd *s, const struct pool_action *a)
+{
+	if (s->workers[a->slot])
+		worker_kill(s->workers[a->slot]);
+}
+
+/* ---- cleaning ---- */
+
+/* Takes the scope lock that its dead worker may have held, and makes the slot's page usable again.
+ */
+static bool recover_slot(struct sbxd *s, uint32_t slot, char *why, size_t size)
+{
+	struct shm_slot *page = &s->seg.slots[slot];
+	enum scope_lock_result got = scope_lock_try(page, repair_slot, &s->parts[slot]);
+	bool mended;
+
+	if (got == SCOPE_RECOVERED) {
+		publish_count(s, COUNTER_LOCK_RECOVERIES);
+		(void)ring_append(&s->seg, &(struct shm_event){
+					       .kind = EVENT_LOCK_RECOVERY,
+					       .time_ns = loop_now(s->loop),
+					       .wall_ms = clock_wall_ms(),
+					       .slot = slot,
+					       .generation = s->parts[slot].generation,
+					       .pid = s->parts[slot].worker_pid,
+					       .reason = "its holder died; the slot was repaired",
+					   });
+	}
+	if (got != SCOPE_RECOVERED && got != SCOPE_LOCKED) {
+		(void)snprintf(why, size, "its scope lock cannot be recovered");
+		return false;
+	}
+	mended = got == SCOPE_RECOVERED || repair_slot(page, &s->parts[slot]) == 0;
+	scope_unlock(page);
+	if (!mended)
+		(void)snprintf(why, size, "its page cannot be repaired");
+	return mended;
+}
+
+/* Which box a cleanup was for travels in the pointer: slot in the low bits; the generation is
+ * looked up anew. */
+static void on_cleaned(struct sbxd *s, void *ctx, const struct ctl_done *done)
+{
+	uint32_t slot = (uint32_t)(uintptr_t)ctx;
+	const struct pool_box *b = pool_box_at(s->pool, slot);
+	char why[SHM_ERROR_LEN];
+	bool ok = done->code == 0;
+
+	(void)snprintf(why, sizeof(why), "%s", done->text);
+	if (ok)
+		ok = recover_slot(s, slot, why, sizeof(why));
+	if (!ok)
+		log_error("slot %u is quarantined: %s", slot, why);
+	hist_add(&s->seg.header->hists[HIST_CLOSE], loop_now(s->loop) - b->state_since);
+	pool_cleaned(s->pool, loop_now(s->loop), slot, b->generation, ok, why);
+}
+
+static void do_clean(struct sbxd *s, const struct pool_action *a)
+{
+	const struct shm_slot *page = &s->seg.slots[a->slot];
+	struct ctl_cleanup order = {0};
+	struct slot_work work;
+
+	sbxd_fill_site(s, &order.site);
+	(void)snprintf(order.name, sizeof(order.name), "%s", s->parts[a->slot].name);
+	/* Where the box was, in its worker's own words; a worker that lied only hides its own box
+	 * from the pid, not the name. */
+	if (slot_read_work(page, &work) == 0 && work.generation == a->generation) {
+		order.box_pid = work.box_pid;
+		order.box_start = work.box_start;
+	}
+	if (order.name[0] == '\0') { /* never published: never started */
+		on_cleaned(s, (void *)(uintptr_t)a->slot, &(struct ctl_done){0});
+		return;
+	}
+	if (janitor_order(
+		s, CTL_CLEANUP, &order, sizeof(order), on_cleaned, (void *)(uintptr_t)a->slot) < 0)
+		log_error(
+		    "slot %u: no memory to order its cleanup; it will be quarantined", a->slot);
+}
+
+/* ---- answers ---- */
+
+static void do_grant(struct sbxd *s, const struct pool_action *a)
+{
+	struct client *c = client_by_req(s->clients, a->req);
+	const struct pool_box *b = action_box(s, a);
+
+	if (c && b) {
+		publish_box(s, b); /* the table shows the lease before the client knows of it */
+		api_acquire_granted(s, c, a);
+	} else if (b) {
+		(void)pool_release(s->pool, loop_now(s->loop), b->uid, b->token, a->lease_id);
+	}
+}
+
+static void do_refuse(struct sbxd *s, const struct pool_action *a)
+{
+	struct client *c = client_by_req(s->clients, a->req);
+
+	if (c)
+		api_refused(s, c, a);
+}
+
+static void do_removed(struct sbxd *s, const struct pool_action *a)
+{
+	struct client *c = client_by_req(s->clients, a->req);
+
+	if (c)
+		client_reply_empty(c, 204, NULL);
+}
+
+static void do_record(struct sbxd *s, const struct pool_action *a)
+{
+	static const uint8_t counters[EVENT_KINDS] = {
+	    [EVENT_EVICT] = COUNTER_EVICTIONS,
+	    [EVENT_WORKER_CRASH] = COUNTER_WORKER_CRASHES,
+	    [EVENT_QUARANTINE] = COUNTER_QUARANTINES,
+	};
+	const struct pool_box *b = action_box(s, a);
+	struct shm_event ev = {
+	    .time_ns = loop_now(s->loop),
+	    .wall_ms = clock_wall_ms(),
+	    .slot = a->slot,
+	    .generation = a->generation,
+	    .kind = a->event,
+	    .from = a->from,
+	    .to = a->to,
+	    .code = a->code,
+	};
+
+	if (b) {
+		ev.owner_uid = b->uid;
+		memcpy(ev.token, b->token, sizeof(ev.token));
+		ev.pid = s->workers[b->slot] ? (int32_t)worker_pid(s->workers[b->slot]) : 0;
+	}
+	(void)snprintf(ev.reason, sizeof(ev.reason), "%.63s", a->text);
+	(void)ring_append(&s->seg, &ev);
+	if (counters[a->event])
+		publish_count(s, (enum shm_counter)counters[a->event]);
+	if (a->event != EVENT_STATE && a->event != EVENT_RELEASE)
+		log_line(LOG_INFO, &(struct log_ctx){.box = b ? b->token : NULL}, "%s: %s",
+		    ring_kind_name(a->event), a->text);
+}
+
+static void do_drained(struct sbxd *s, const struct pool_action *a)
+{
+	(void)a;
+	s->drained = true;
+	sbxd_finish(s);
+}
+
+typedef void action_fn(struct sbxd *s, const struct pool_action *a);
+
+static action_fn *const perform[] = {
+    [POOL_SPAWN] = do_spawn,
+    [POOL_CHECK] = do_check,
+    [POOL_PARK] = do_park,
+    [POOL_PROMOTE] = do_promote,
+    [POOL_CLOSE] = do_close,
+    [POOL_KILL] = do_kill,
+    [POOL_CLEAN] = do_clean,
+    [POOL_GRANT] = do_grant,
+    [POOL_REFUSE] = do_refuse,
+    [POOL_REMOVED] = do_removed,
+    [POOL_RECORD] = do_record,
+    [POOL_DRAINED] = do_drained,
+};
+
+static void on_pool_timer(struct loop *l, struct loop_timer *t)
+{
+	struct sbxd *s = LOOP_OWNER(t, struct sbxd, pool_timer);
+
+	pool_tick(s->pool, loop_now(l));
+	sbxd_settle(s);
+}
+
+static void set_pool_timer(struct sbxd *s)
+{
+	uint64_t at = pool_deadline(s->pool);
+
+	if (at == CLOCK_NEVER)
+		loop_timer_clear(s->loop, &s->pool_timer);
+	else if (s->pool_timer.pos == 0 || s->pool_timer.at != at)
+		INVARIANT(loop_timer_set(s->loop, &s->pool_timer, at, on_pool_timer) == 0);
+}
+
+void sbxd_settle(struct sbxd *s)
+{
+	const struct pool_box *b;
+	struct pool_action a;
+
+	if (s->settling)
+		return; /* an action led here; the loop below goes on */
+	s->settling = true;
+	while (pool_next_action(s->pool, &a))
+		perform[a.kind](s, &a);
+	while ((b = pool_next_dirty(s->pool)))
+		publish_box(s, b);
+	publish_totals(s);
+	s->settling = false;
+	set_pool_timer(s);
+}

@@ -1,0 +1,317 @@
+/*
+ * pool: the ground of the state machine: slots, scopes, transitions, actions. Runs in sbxd; when
+ * sbxd dies its successor rebuilds a pool from the shared table.
+ */
+#include "supervisor/pool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/log.h"
+#include "shm/slot.h"
+#include "supervisor/pool_int.h"
+
+static uint32_t scope_mask_for(uint32_t slots)
+{
+	uint32_t n = 64;
+
+	while (n < 2 * slots)
+		n *= 2;
+	return n - 1;
+}
+
+struct pool *pool_create(
+    const struct pool_rules *rules, const struct pool_gauge *gauge, uint64_t last_generation)
+{
+	struct pool *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->rules = *rules;
+	p->gauge = *gauge;
+	p->generation = last_generation;
+	p->due = CLOCK_NEVER;
+	p->scope_mask = scope_mask_for(rules->slots);
+	p->boxes = calloc(rules->slots, sizeof(struct pool_box));
+	p->free_slots = calloc(rules->slots, sizeof(uint32_t));
+	p->scopes = calloc(p->scope_mask + 1UL, sizeof(struct pool_scope_list));
+	TAILQ_INIT(&p->warm);
+	TAILQ_INIT(&p->boot_queue);
+	TAILQ_INIT(&p->waiters);
+	TAILQ_INIT(&p->actions);
+	TAILQ_INIT(&p->dirty);
+	if (!p->boxes || !p->free_slots || !p->scopes) {
+		pool_destroy(p);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < rules->slots; i++) {
+		p->boxes[i].slot = i;
+		TAILQ_INIT(&p->boxes[i].leases);
+		p->free_slots[i] = rules->slots - 1 - i;
+	}
+	p->free_count = rules->slots;
+	p->state_count[SLOT_FREE] = rules->slots;
+	return p;
+}
+
+void pool_destroy(struct pool *p)
+{
+	struct pool_action *a;
+	struct pool_waiter *w;
+
+	if (!p)
+		return;
+	while ((w = TAILQ_FIRST(&p->waiters)))
+		pool_waiter_free(p, w);
+	for (uint32_t i = 0; p->boxes && i < p->rules.slots; i++) {
+		struct pool_lease *l;
+
+		while ((l = TAILQ_FIRST(&p->boxes[i].leases))) {
+			TAILQ_REMOVE(&p->boxes[i].leases, l, link);
+			free(l);
+		}
+	}
+	for (uint32_t i = 0; p->scopes && i <= p->scope_mask; i++) {
+		struct pool_scope *s;
+
+		while ((s = LIST_FIRST(&p->scopes[i]))) {
+			LIST_REMOVE(s, hash_link);
+			free(s);
+		}
+	}
+	while ((a = TAILQ_FIRST(&p->actions))) {
+		TAILQ_REMOVE(&p->actions, a, link);
+		free(a);
+	}
+	free(p->scopes);
+	free(p->free_slots);
+	free(p->boxes);
+	free(p);
+}
+
+void pool_set_rules(struct pool *p, const struct pool_rules *rules, uint64_t now)
+{
+	uint32_t slots = p->rules.slots;
+
+	p->rules = *rules;
+	p->rules.slots = slots;
+	pool_expect(p, now); /* every deadline is worked out anew */
+	pool_boot_next(p, now);
+	pool_room_freed(p, now);
+}
+
+/* Out of memory in the middle of a decision cannot be answered; like a broken invariant it ends the
+ * process. */
+static void *must(void *block)
+{
+	INVARIANT(block != NULL);
+	return block;
+}
+
+struct pool_action *pool_act(struct pool *p, enum pool_action_kind kind, const struct pool_box *b)
+{
+	struct pool_action *a = must(calloc(1, sizeof(*a)));
+
+	a->kind = kind;
+	a->slot = b ? b->slot : SHM_NONE;
+	a->generation = b ? b->generation : 0;
+	TAILQ_INSERT_TAIL(&p->actions, a, link);
+	return a;
+}
+
+bool pool_next_action(struct pool *p, struct pool_action *out)
+{
+	struct pool_action *a = TAILQ_FIRST(&p->actions);
+
+	if (!a)
+		return false;
+	TAILQ_REMOVE(&p->actions, a, link);
+	*out = *a;
+	free(a);
+	return true;
+}
+
+void pool_record(
+    struct pool *p, uint32_t event, const struct pool_box *b, int32_t code, const char *text)
+{
+	struct pool_action *a = pool_act(p, POOL_RECORD, b);
+
+	a->event = event;
+	a->code = code;
+	(void)snprintf(a->text, sizeof(a->text), "%s", text ? text : "");
+}
+
+void pool_touch(struct pool *p, struct pool_box *b)
+{
+	if (b->dirty)
+		return;
+	b->dirty = true;
+	TAILQ_INSERT_TAIL(&p->dirty, b, dirty_link);
+}
+
+const struct pool_box *pool_next_dirty(struct pool *p)
+{
+	struct pool_box *b = TAILQ_FIRST(&p->dirty);
+
+	if (!b)
+		return NULL;
+	TAILQ_REMOVE(&p->dirty, b, dirty_link);
+	b->dirty = false;
+	return b;
+}
+
+void pool_expect(struct pool *p, uint64_t deadline)
+{
+	if (deadline < p->due)
+		p->due = deadline;
+}
+
+uint64_t pool_deadline(const struct pool *p)
+{
+	return p->due;
+}
+
+void pool_move(
+    struct pool *p, uint64_t now, struct pool_box *b, enum slot_state to, const char *why)
+{
+	struct pool_action *a;
+
+	INVARIANT(slot_transition_allowed(b->state, to));
+	if (b->state == SLOT_WARM)
+		TAILQ_REMOVE(&p->warm, b, queue);
+	if (b->state == SLOT_RESERVED)
+		TAILQ_REMOVE(&p->boot_queue, b, queue);
+	if (b->state == SLOT_BOOTING)
+		p->booting--;
+	p->state_count[b->state]--;
+	p->state_count[to]++;
+
+	a = pool_act(p, POOL_RECORD, b);
+	a->event = EVENT_STATE;
+	a->from = b->state;
+	a->to = to;
+	(void)snprintf(a->text, sizeof(a->text), "%s", why);
+
+	b->state = to;
+	b->state_since = now;
+	b->deadline = CLOCK_NEVER;
+	if (to == SLOT_WARM)
+		TAILQ_INSERT_TAIL(&p->warm, b, queue);
+	if (to == SLOT_RESERVED)
+		TAILQ_INSERT_TAIL(&p->boot_queue, b, queue);
+	if (to == SLOT_BOOTING)
+		p->booting++;
+	pool_touch(p, b);
+}
+
+/* ---- scopes ---- */
+
+static struct pool_scope_list *scope_bucket(const struct pool *p, uid_t uid, const char *token)
+{
+	uint32_t h = 2166136261U ^ (uint32_t)uid;
+
+	for (const char *c = token; *c; c++)
+		h = (h ^ (uint8_t)*c) * 16777619U;
+	return &p->scopes[h & p->scope_mask];
+}
+
+struct pool_scope *pool_scope_get(struct pool *p, uid_t uid, const char *token)
+{
+	struct pool_scope *s;
+
+	LIST_FOREACH (s, scope_bucket(p, uid, token), hash_link) {
+		if (s->uid == uid && !strcmp(s->token, token))
+			return s;
+	}
+	return NULL;
+}
+
+struct pool_scope *pool_scope_make(
+    struct pool *p, uid_t uid, const char *token, const uint8_t identity[32])
+{
+	struct pool_scope *s = must(calloc(1, sizeof(*s)));
+
+	s->uid = uid;
+	(void)snprintf(s->token, sizeof(s->token), "%s", token);
+	memcpy(s->identity, identity, sizeof(s->identity));
+	TAILQ_INIT(&s->waiters);
+	LIST_INSERT_HEAD(scope_bucket(p, uid, token), s, hash_link);
+	return s;
+}
+
+void pool_scope_drop_if_empty(struct pool_scope *s)
+{
+	if (!s || s->box || !TAILQ_EMPTY(&s->waiters))
+		return;
+	LIST_REMOVE(s, hash_link);
+	free(s);
+}
+
+/* ---- slots ---- */
+
+struct pool_box *pool_box_current(struct pool *p, uint32_t slot, uint64_t gen)
+{
+	struct pool_box *b = slot < p->rules.slots ? &p->boxes[slot] : NULL;
+
+	if (!b || b->state == SLOT_FREE || b->generation != gen)
+		return NULL;
+	return b;
+}
+
+/* A free slot with a new generation, still in state free; NULL when there is none. */
+struct pool_box *pool_slot_take(struct pool *p)
+{
+	struct pool_box *b;
+
+	if (p->free_count == 0)
+		return NULL;
+	b = &p->boxes[p->free_slots[--p->free_count]];
+	b->generation = ++p->generation;
+	return b;
+}
+
+/* Makes a box's slot free; its scope has let go of it. */
+void pool_slot_give(struct pool *p, uint64_t now, struct pool_box *b)
+{
+	uint32_t slot = b->slot;
+
+	INVARIANT(TAILQ_EMPTY(&b->leases) && !b->scope);
+	pool_move(p, now, b, SLOT_FREE, "cleaned");
+	TAILQ_REMOVE(&p->dirty, b, dirty_link); /* pool_move() put it there */
+	*b = (struct pool_box){.slot = slot, .state = SLOT_FREE, .deadline = CLOCK_NEVER};
+	TAILQ_INIT(&b->leases);
+	pool_touch(p, b);
+	p->free_slots[p->free_count++] = slot;
+}
+
+const struct pool_box *pool_box_at(const struct pool *p, uint32_t slot)
+{
+	return slot < p->rules.slots ? &p->boxes[slot] : NULL;
+}
+
+const struct pool_box *pool_box_find(const struct pool *p, uid_t uid, const char *token)
+{
+	struct pool_scope *s;
+
+	LIST_FOREACH (s, scope_bucket(p, uid, token), hash_link) {
+		if (s->uid == uid && !strcmp(s->token, token))
+			return s->box;
+	}
+	return NULL;
+}
+
+uint32_t pool_count(const struct pool *p, enum slot_state state)
+{
+	return p->state_count[state];
+}
+
+uint32_t pool_waiters(const struct pool *p)
+{
+	return p->waiter_count;
+}
+
+const struct pool_rules *pool_rules(const struct pool *p)
+{
+	return &p->rules;
+}

@@ -1,0 +1,262 @@
+/*
+ * pool_acquire: from a request to a lease: the queue of each scope, and what the first in it needs
+ * next. Runs in sbxd; waiting clients of a dead sbxd see their connection end.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/log.h"
+#include "supervisor/pool_int.h"
+
+void pool_waiter_free(struct pool *p, struct pool_waiter *w)
+{
+	pool_room_unqueue(p, w);
+	TAILQ_REMOVE(&w->scope->waiters, w, link);
+	TAILQ_REMOVE(&p->waiters, w, all_link);
+	w->scope->waiter_count--;
+	p->waiter_count--;
+	if (w->scope->box) {
+		w->scope->box->waiters = w->scope->waiter_count;
+		pool_touch(p, w->scope->box);
+	}
+	free(w);
+}
+
+static void refuse(
+    struct pool *p, uint64_t req, enum api_error error, double retry_after, const char *text)
+{
+	struct pool_action *a = pool_act(p, POOL_REFUSE, NULL);
+
+	a->req = req;
+	a->error = error;
+	a->retry_after = retry_after;
+	(void)snprintf(a->text, sizeof(a->text), "%s", text);
+}
+
+void pool_waiter_refuse(struct pool *p, struct pool_waiter *w, enum api_error error,
+    double retry_after, const char *text)
+{
+	refuse(p, w->r.req, error, retry_after, text);
+	pool_waiter_free(p, w);
+}
+
+void pool_scope_refuse_all(
+    struct pool *p, struct pool_scope *s, enum api_error error, const char *text)
+{
+	struct pool_waiter *w;
+
+	while ((w = TAILQ_FIRST(&s->waiters)))
+		pool_waiter_refuse(p, w, error, 0, text);
+}
+
+/* Gives `w` a lease of `b`, which becomes (or stays) active, and takes it out of the queue. */
+void pool_grant(
+    struct pool *p, uint64_t now, struct pool_waiter *w, struct pool_box *b, enum shm_source source)
+{
+	struct pool_lease *l = calloc(1, sizeof(*l));
+	struct pool_action *a;
+
+	INVARIANT(l != NULL);
+	l->id = w->r.lease_id;
+	l->cookie = w->r.cookie;
+	l->expires = w->r.lease_ttl ? now + w->r.lease_ttl : CLOCK_NEVER;
+	pool_expect(p, l->expires);
+	TAILQ_INSERT_TAIL(&b->leases, l, link);
+	b->lease_count++;
+	b->acquires++;
+	b->source = source;
+	b->leased = now;
+	if (b->state != SLOT_ACTIVE) {
+		pool_move(p, now, b, SLOT_ACTIVE, "acquired");
+		(void)pool_act(p, POOL_PROMOTE, b);
+	}
+	if (p->rules.active_idle_timeout)
+		pool_expect(p, now + p->rules.active_idle_timeout);
+
+	a = pool_act(p, POOL_GRANT, b);
+	a->req = w->r.req;
+	a->source = source;
+	a->lease_id = l->id;
+	a->waited = now - w->since;
+	pool_waiter_free(p, w);
+	pool_touch(p, b);
+}
+
+/* A box slot for the first waiter of a scope that has none. Without room it goes on waiting, or was
+ * refused. */
+static void start_box(struct pool *p, uint64_t now, struct pool_scope *s, struct pool_waiter *w)
+{
+	struct pool_box *b;
+
+	if (!pool_room_reserve(p, now, w))
+		return;
+	b = pool_slot_take(p);
+	b->uid = s->uid;
+	memcpy(b->token, s->token, sizeof(b->token));
+	memcpy(b->identity, s->identity, sizeof(b->identity));
+	memcpy(b->user, w->user, sizeof(b->user));
+	memcpy(b->thread, w->thread, sizeof(b->thread));
+	b->flags =
+	    (w->r.anonymous ? SLOT_FLAG_ANONYMOUS : 0) | (w->r.no_user ? SLOT_FLAG_NO_USER : 0);
+	b->spec = w->r.spec;
+	b->created = now;
+	b->scope = s;
+	b->waiters = s->waiter_count;
+	s->box = b;
+	pool_room_unqueue(p, w);
+	pool_move(p, now, b, SLOT_RESERVED, "acquire");
+	pool_boot_next(p, now);
+}
+
+static bool may_skip_check(const struct pool *p, uint64_t now, const struct pool_box *b)
+{
+	return p->rules.check_skip && b->skip_right && now - b->parked <= p->rules.check_skip;
+}
+
+static void start_check(struct pool *p, uint64_t now, struct pool_box *b)
+{
+	pool_move(p, now, b, SLOT_CHECKING, "acquire");
+	b->deadline = now + p->rules.check_timeout;
+	pool_expect(p, b->deadline);
+	(void)pool_act(p, POOL_CHECK, b);
+}
+
+bool pool_waiter_fits(const struct pool_waiter *w, const struct pool_box *b)
+{
+	return !memcmp(w->r.spec.digest, b->spec.digest, sizeof(b->spec.digest));
+}
+
+/* One step for the first waiter; true when it left the queue, so that the next may be served. */
+static bool advance_first(struct pool *p, uint64_t now, struct pool_scope *s, struct pool_waiter *w)
+{
+	struct pool_box *b = s->box;
+
+	if (!b) {
+		start_box(p, now, s, w);
+		return TAILQ_FIRST(&s->waiters) != w;
+	}
+	switch ((enum slot_state)b->state) {
+	case SLOT_ACTIVE:
+		if (pool_waiter_fits(w, b))
+			pool_grant(p, now, w, b, SOURCE_ACTIVE);
+		else
+			pool_waiter_refuse(p, w, API_SPEC_MISMATCH, 0,
+			    "the scope's box is in use with another image or other limits");
+		return true;
+	case SLOT_WARM:
+		if (!pool_waiter_fits(w, b)) {
+			pool_close_box(p, now, b, "replaced by another spec");
+		} else if (may_skip_check(p, now, b)) {
+			pool_grant(p, now, w, b, SOURCE_WARM);
+			return true;
+		} else {
+			start_check(p, now, b);
+		}
+		return false;
+	case SLOT_RESERVED:
+		if (!pool_waiter_fits(w, b)) /* whoever it was reserved for has left */
+			pool_close_box(p, now, b, "replaced by another spec");
+		return false;
+	case SLOT_BOOTING:
+	case SLOT_STOCK:
+	case SLOT_CHECKING:
+	case SLOT_CLOSING:
+		return false; /* an event will come */
+	case SLOT_FREE:
+	case SLOT_QUARANTINED:
+	case SLOT_STATES:
+		break;
+	}
+	log_panic(__FILE__, __LINE__, "a scope's box is neither free nor quarantined");
+}
+
+void pool_scope_advance(struct pool *p, uint64_t now, struct pool_scope *s)
+{
+	struct pool_waiter *w;
+
+	while ((w = TAILQ_FIRST(&s->waiters))) {
+		if (!advance_first(p, now, s, w))
+			return;
+	}
+}
+
+static struct pool_waiter *enqueue(
+    struct pool *p, uint64_t now, struct pool_scope *s, const struct pool_request *r)
+{
+	struct pool_waiter *w = calloc(1, sizeof(*w));
+	uint64_t limit = r->wait_limit ? r->wait_limit : p->rules.acquire_timeout;
+
+	if (!w)
+		return NULL;
+	w->r = *r;
+	(void)snprintf(w->user, sizeof(w->user), "%s", r->user ? r->user : "");
+	(void)snprintf(w->thread, sizeof(w->thread), "%s", r->thread ? r->thread : "");
+	w->r.user = NULL;
+	w->r.thread = NULL;
+	w->scope = s;
+	w->since = now;
+	w->deadline = limit ? now + limit : CLOCK_NEVER;
+	pool_expect(p, w->deadline);
+	TAILQ_INSERT_TAIL(&s->waiters, w, link);
+	TAILQ_INSERT_TAIL(&p->waiters, w, all_link);
+	s->waiter_count++;
+	p->waiter_count++;
+	if (s->box) {
+		s->box->waiters = s->waiter_count;
+		pool_touch(p, s->box);
+	}
+	return w;
+}
+
+void pool_acquire(struct pool *p, uint64_t now, const struct pool_request *r)
+{
+	struct pool_scope *s;
+
+	if (p->shutting_down) {
+		refuse(p, r->req, API_SHUTTING_DOWN, 0, "the service is shutting down");
+		return;
+	}
+	pool_room_freed(p, now); /* nobody overtakes those who wait for room */
+	s = pool_scope_get(p, r->uid, r->id.token);
+	if (s && memcmp(s->identity, r->id.digest, sizeof(s->identity)) != 0) {
+		refuse(p, r->req, API_IDENTITY_COLLISION, 0,
+		    "another user and thread with the same scope token have a box");
+		return;
+	}
+	if (!s)
+		s = pool_scope_make(p, r->uid, r->id.token, r->id.digest);
+	if (!enqueue(p, now, s, r))
+		refuse(p, r->req, API_INTERNAL, 1, "out of memory");
+	else
+		pool_scope_advance(p, now, s);
+	pool_scope_drop_if_empty(s);
+}
+
+/* The first in the queue of `s` may have left it unserved. */
+void pool_scope_left(struct pool *p, uint64_t now, struct pool_scope *s)
+{
+	/* A box that is not started yet is wanted by nobody now; one that boots goes on and becomes
+	 * warm. */
+	if (s->box && s->box->state == SLOT_RESERVED && TAILQ_EMPTY(&s->waiters))
+		pool_close_box(p, now, s->box, "nobody waits for it any more");
+	else
+		pool_scope_advance(p, now, s);
+	pool_scope_drop_if_empty(s);
+}
+
+void pool_client_gone(struct pool *p, uint64_t now, uint64_t req)
+{
+	struct pool_waiter *w;
+	struct pool_scope *s;
+
+	TAILQ_FOREACH (w, &p->waiters, all_link) {
+		if (w->r.req == req)
+			break;
+	}
+	if (!w)
+		return;
+	s = w->scope;
+	pool_waiter_free(p, w);
+	pool_scope_left(p, now, s);
+}

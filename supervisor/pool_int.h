@@ -1,0 +1,108 @@
+/* pool_int: what the files of the pool share among themselves. */
+#ifndef SBXD_SUPERVISOR_POOL_INT_H
+#define SBXD_SUPERVISOR_POOL_INT_H
+
+#include "supervisor/pool.h"
+
+#define POOL_BOOT_TRIES 3	       /* boots that may crash before a waiting acquire is told */
+#define POOL_KILL_WAIT (10 * NS_PER_S) /* from SIGKILL to the worker's end */
+#define POOL_CLEAN_WAIT (30 * NS_PER_S)
+/* For a worker to answer its clients after its box died. */
+#define POOL_FAILED_GRACE (2 * NS_PER_S)
+/* How often to look for room that no event tells of: work in a warm box has ended. */
+#define POOL_ROOM_LOOK (NS_PER_S / 4)
+
+struct pool_waiter {
+	TAILQ_ENTRY(pool_waiter) link;	   /* of its scope, first come first served */
+	TAILQ_ENTRY(pool_waiter) all_link; /* of the pool, by arrival */
+	struct pool_scope *scope;
+	struct pool_request r; /* r.user and r.thread are NULL; see the texts below */
+	char user[SHM_USER_LEN];
+	char thread[SHM_USER_LEN];
+	uint64_t since;
+	uint64_t deadline;
+	bool for_room;	     /* waits for capacity; the first of a scope that has no box */
+	uint32_t boots_lost; /* boots that crashed while it waited */
+};
+TAILQ_HEAD(pool_waiters, pool_waiter);
+
+/* One (uid, token). Exists while it has a box or somebody waits for it. */
+struct pool_scope {
+	LIST_ENTRY(pool_scope) hash_link;
+	uid_t uid;
+	char token[SHM_TOKEN_LEN];
+	uint8_t identity[32];
+	struct pool_waiters waiters;
+	uint32_t waiter_count;
+	struct pool_box *box;
+};
+LIST_HEAD(pool_scope_list, pool_scope);
+
+struct pool {
+	struct pool_rules rules;
+	struct pool_gauge gauge;
+	uint64_t generation; /* the last one given */
+	struct pool_box *boxes;
+	uint32_t *free_slots; /* a stack, lowest slot on top at first */
+	uint32_t free_count;
+	uint32_t state_count[SLOT_STATES];
+	struct pool_scope_list *scopes;
+	uint32_t scope_mask;
+	struct pool_boxes warm;	      /* oldest first */
+	struct pool_boxes boot_queue; /* reserved, waiting for a boot permit */
+	uint32_t booting;
+	struct pool_waiters waiters;
+	uint32_t waiter_count;
+	uint32_t room_waiters; /* those for room */
+	TAILQ_HEAD(, pool_action) actions;
+	struct pool_boxes dirty;
+	uint64_t due; /* no deadline is earlier than this */
+	bool shutting_down;
+	bool drained;
+};
+
+/* pool.c */
+struct pool_action *pool_act(struct pool *p, enum pool_action_kind kind, const struct pool_box *b);
+void pool_record(
+    struct pool *p, uint32_t event, const struct pool_box *b, int32_t code, const char *text);
+void pool_move(
+    struct pool *p, uint64_t now, struct pool_box *b, enum slot_state to, const char *why);
+void pool_touch(struct pool *p, struct pool_box *b);
+void pool_expect(struct pool *p, uint64_t deadline);
+struct pool_scope *pool_scope_get(struct pool *p, uid_t uid, const char *token);
+struct pool_scope *pool_scope_make(
+    struct pool *p, uid_t uid, const char *token, const uint8_t identity[32]);
+void pool_scope_drop_if_empty(struct pool_scope *s);
+struct pool_box *pool_box_current(struct pool *p, uint32_t slot, uint64_t gen);
+struct pool_box *pool_slot_take(struct pool *p);
+void pool_slot_give(struct pool *p, uint64_t now, struct pool_box *b);
+
+/* pool_acquire.c */
+void pool_scope_advance(struct pool *p, uint64_t now, struct pool_scope *s);
+void pool_scope_left(struct pool *p, uint64_t now, struct pool_scope *s);
+void pool_scope_refuse_all(
+    struct pool *p, struct pool_scope *s, enum api_error error, const char *text);
+void pool_waiter_refuse(struct pool *p, struct pool_waiter *w, enum api_error error,
+    double retry_after, const char *text);
+void pool_waiter_free(struct pool *p, struct pool_waiter *w);
+void pool_grant(struct pool *p, uint64_t now, struct pool_waiter *w, struct pool_box *b,
+    enum shm_source source);
+bool pool_waiter_fits(const struct pool_waiter *w, const struct pool_box *b);
+
+/* pool_room.c */
+bool pool_room_reserve(struct pool *p, uint64_t now, struct pool_waiter *w);
+void pool_room_queue(struct pool *p, struct pool_waiter *w);
+void pool_room_unqueue(struct pool *p, struct pool_waiter *w);
+void pool_room_freed(struct pool *p, uint64_t now);
+void pool_boot_next(struct pool *p, uint64_t now);
+
+/* pool_life.c */
+void pool_park(struct pool *p, uint64_t now, struct pool_box *b, bool skip_right, const char *why);
+void pool_close_box(struct pool *p, uint64_t now, struct pool_box *b, const char *why);
+void pool_evict_box(struct pool *p, uint64_t now, struct pool_box *b, const char *why);
+void pool_kill_box(struct pool *p, uint64_t now, struct pool_box *b, const char *why);
+void pool_quarantine(struct pool *p, uint64_t now, struct pool_box *b, const char *why);
+void pool_drop_leases(struct pool *p, struct pool_box *b, const char *why);
+void pool_lease_end(struct pool *p, struct pool_box *b, struct pool_lease *l, const char *why);
+
+#endif

@@ -1,0 +1,262 @@
+/*
+ * pool_life: what happens to a box: booted, checked, parked, failed, closed, cleaned. Runs in sbxd.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "supervisor/pool_int.h"
+
+static void note_error(struct pool_box *b, const char *text)
+{
+	(void)snprintf(b->last_error, sizeof(b->last_error), "%s", text);
+}
+
+void pool_lease_end(struct pool *p, struct pool_box *b, struct pool_lease *l, const char *why)
+{
+	TAILQ_REMOVE(&b->leases, l, link);
+	b->lease_count--;
+	free(l);
+	pool_record(p, EVENT_RELEASE, b, 0, why);
+	pool_touch(p, b);
+}
+
+void pool_drop_leases(struct pool *p, struct pool_box *b, const char *why)
+{
+	struct pool_lease *l;
+
+	while ((l = TAILQ_FIRST(&b->leases)))
+		pool_lease_end(p, b, l, why);
+}
+
+void pool_park(struct pool *p, uint64_t now, struct pool_box *b, bool skip_right, const char *why)
+{
+	pool_move(p, now, b, SLOT_WARM, why);
+	b->parked = now;
+	b->skip_right = skip_right;
+	if (p->rules.idle_timeout)
+		pool_expect(p, now + p->rules.idle_timeout);
+	(void)pool_act(p, POOL_PARK, b);
+	pool_room_freed(p, now);
+}
+
+/* The worker is told to stop the box; without one there is nothing to stop. */
+static void stop_box(struct pool *p, uint64_t now, struct pool_box *b, const char *why)
+{
+	pool_drop_leases(p, b, why);
+	pool_move(p, now, b, SLOT_CLOSING, why);
+	if (!b->has_worker) {
+		(void)pool_act(p, POOL_CLEAN, b);
+		b->deadline = now + POOL_CLEAN_WAIT;
+	} else {
+		(void)pool_act(p, POOL_CLOSE, b);
+		b->deadline = now + p->rules.close_grace + NS_PER_S;
+	}
+	pool_expect(p, b->deadline);
+	pool_boot_next(p, now); /* it may have held a boot permit */
+}
+
+void pool_close_box(struct pool *p, uint64_t now, struct pool_box *b, const char *why)
+{
+	if (b->state == SLOT_CLOSING)
+		return;
+	stop_box(p, now, b, why);
+	pool_room_freed(p, now);
+}
+
+/* As pool_close_box(), but its room is the caller's. */
+void pool_evict_box(struct pool *p, uint64_t now, struct pool_box *b, const char *why)
+{
+	pool_record(p, EVENT_EVICT, b, 0, why);
+	stop_box(p, now, b, why);
+}
+
+void pool_kill_box(struct pool *p, uint64_t now, struct pool_box *b, const char *why)
+{
+	pool_drop_leases(p, b, why);
+	if (b->state != SLOT_CLOSING)
+		pool_move(p, now, b, SLOT_CLOSING, why);
+	note_error(b, why);
+	b->killed = true;
+	b->deadline = now + POOL_KILL_WAIT;
+	pool_expect(p, b->deadline);
+	(void)pool_act(p, POOL_KILL, b);
+	pool_boot_next(p, now);
+	pool_room_freed(p, now);
+}
+
+static struct pool_scope *detach_scope(struct pool_box *b)
+{
+	struct pool_scope *s = b->scope;
+
+	b->scope = NULL;
+	b->waiters = 0;
+	if (s)
+		s->box = NULL;
+	return s;
+}
+
+/* The box of `s` is no more: who waits there needs another one, in turn with all who do. */
+static void scope_goes_on(struct pool *p, uint64_t now, struct pool_scope *s)
+{
+	if (s && !TAILQ_EMPTY(&s->waiters))
+		pool_room_queue(p, TAILQ_FIRST(&s->waiters));
+	pool_scope_drop_if_empty(s);
+	pool_room_freed(p, now);
+}
+
+static void finish_removal(struct pool *p, struct pool_box *b)
+{
+	if (b->remove_req)
+		pool_act(p, POOL_REMOVED, b)->req = b->remove_req;
+	b->remove_req = 0;
+}
+
+static void check_drained(struct pool *p)
+{
+	uint32_t idle = p->state_count[SLOT_FREE] + p->state_count[SLOT_QUARANTINED];
+
+	if (!p->shutting_down || p->drained || idle < p->rules.slots)
+		return;
+	p->drained = true;
+	(void)pool_act(p, POOL_DRAINED, NULL);
+}
+
+void pool_quarantine(struct pool *p, uint64_t now, struct pool_box *b, const char *why)
+{
+	struct pool_scope *s = detach_scope(b);
+
+	note_error(b, why);
+	pool_move(p, now, b, SLOT_QUARANTINED, why);
+	pool_record(p, EVENT_QUARANTINE, b, 0, why);
+	finish_removal(p, b);
+	scope_goes_on(p, now, s);
+	check_drained(p);
+}
+
+/* A box is proven to be up. Whoever it was started or checked for may have left, and the next in
+ * the queue may want another spec. */
+static void box_ready(
+    struct pool *p, uint64_t now, struct pool_box *b, enum shm_source source, const char *left)
+{
+	struct pool_waiter *w = TAILQ_FIRST(&b->scope->waiters);
+
+	if (w && pool_waiter_fits(w, b))
+		pool_grant(p, now, w, b, source);
+	else
+		pool_park(p, now, b, true, left);
+	pool_scope_advance(p, now, b->scope);
+}
+
+void pool_booted(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen)
+{
+	struct pool_box *b = pool_box_current(p, slot, gen);
+
+	if (!b || b->state != SLOT_BOOTING)
+		return;
+	box_ready(p, now, b, SOURCE_COLD, "booted, but not wanted any more");
+	pool_boot_next(p, now);
+}
+
+void pool_boot_failed(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, const char *text)
+{
+	struct pool_box *b = pool_box_current(p, slot, gen);
+
+	if (!b || b->state != SLOT_BOOTING)
+		return;
+	note_error(b, text);
+	pool_record(p, EVENT_BOOT_FAILED, b, 0, text);
+	pool_scope_refuse_all(p, b->scope, API_BOOT_FAILED, text);
+	pool_close_box(p, now, b, "boot failed");
+}
+
+void pool_checked(
+    struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, bool healthy, const char *text)
+{
+	struct pool_box *b = pool_box_current(p, slot, gen);
+
+	if (!b || b->state != SLOT_CHECKING)
+		return;
+	if (!healthy) {
+		pool_record(p, EVENT_CHECK_FAILED, b, 0, text);
+		pool_kill_box(p, now, b, text);
+		return;
+	}
+	b->flags &= ~SLOT_FLAG_ADOPTED;
+	box_ready(p, now, b, SOURCE_WARM, "checked, but not wanted any more");
+}
+
+/* A boot that was lost is tried again for those who wait, but not for ever. */
+static void boot_lost(struct pool *p, struct pool_box *b, const char *text)
+{
+	struct pool_waiter *w;
+	struct pool_waiter *next;
+
+	if (b->state != SLOT_BOOTING)
+		return;
+	TAILQ_FOREACH_SAFE (w, &b->scope->waiters, link, next) {
+		if (++w->boots_lost >= POOL_BOOT_TRIES)
+			pool_waiter_refuse(p, w, API_BOOT_FAILED, 0, text);
+	}
+}
+
+void pool_box_failed(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, const char *text)
+{
+	struct pool_box *b = pool_box_current(p, slot, gen);
+
+	if (!b || !b->has_worker || b->state == SLOT_CLOSING || b->state == SLOT_QUARANTINED)
+		return;
+	note_error(b, text);
+	pool_record(p, EVENT_ERROR, b, 0, text);
+	boot_lost(p, b, text);
+	pool_drop_leases(p, b, "box died");
+	pool_move(p, now, b, SLOT_CLOSING, text);
+	b->deadline =
+	    now + POOL_FAILED_GRACE; /* the worker answers its clients and exits by itself */
+	pool_expect(p, b->deadline);
+	pool_boot_next(p, now);
+	pool_room_freed(p, now);
+}
+
+void pool_worker_gone(
+    struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, int32_t code, const char *text)
+{
+	struct pool_box *b = pool_box_current(p, slot, gen);
+
+	if (!b || !b->has_worker)
+		return;
+	b->has_worker = false;
+	if (b->state != SLOT_CLOSING && b->state != SLOT_QUARANTINED) {
+		pool_record(p, EVENT_WORKER_CRASH, b, code, text);
+		note_error(b, text);
+		boot_lost(p, b, text);
+		pool_drop_leases(p, b, "worker crashed");
+		pool_move(p, now, b, SLOT_CLOSING, "worker crashed");
+		pool_boot_next(p, now);
+	}
+	if (b->state != SLOT_CLOSING)
+		return;
+	b->deadline = now + POOL_CLEAN_WAIT;
+	pool_expect(p, b->deadline);
+	(void)pool_act(p, POOL_CLEAN, b);
+	pool_room_freed(p, now);
+}
+
+void pool_cleaned(
+    struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, bool ok, const char *text)
+{
+	struct pool_box *b = pool_box_current(p, slot, gen);
+	struct pool_scope *s;
+
+	if (!b || b->state != SLOT_CLOSING || b->has_worker)
+		return;
+	if (!ok) {
+		pool_quarantine(p, now, b, text);
+		return;
+	}
+	s = detach_scope(b);
+	finish_removal(p, b);
+	pool_slot_give(p, now, b);
+	scope_goes_on(p, now, s);
+	check_drained(p);
+}

@@ -1,0 +1,123 @@
+/*
+ * pool_release: the ways out: leases returned or dropped, removal, reset, shutdown. Runs in sbxd.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "supervisor/pool_int.h"
+
+static struct pool_box *find(struct pool *p, uid_t uid, const char *token)
+{
+	struct pool_scope *s = pool_scope_get(p, uid, token);
+
+	return s ? s->box : NULL;
+}
+
+/* The last lease is gone: the box is parked, never stopped, unless all is being stopped. */
+static void settle(
+    struct pool *p, uint64_t now, struct pool_box *b, bool skip_right, const char *why)
+{
+	if (b->state != SLOT_ACTIVE || b->lease_count > 0)
+		return;
+	if (p->shutting_down)
+		pool_close_box(p, now, b, "released during shutdown");
+	else
+		pool_park(p, now, b, skip_right, why);
+}
+
+enum pool_release_result pool_release(
+    struct pool *p, uint64_t now, uid_t uid, const char *token, uint64_t lease_id)
+{
+	struct pool_box *b = find(p, uid, token);
+	struct pool_lease *l;
+	struct pool_lease *next;
+
+	if (!b)
+		return POOL_RELEASE_NOT_FOUND;
+	TAILQ_FOREACH_SAFE (l, &b->leases, link, next) {
+		if (lease_id == 0 || l->id == lease_id)
+			pool_lease_end(p, b, l, "released");
+	}
+	settle(p, now, b, true, "released");
+	if (b->state == SLOT_WARM || b->state == SLOT_CHECKING)
+		return POOL_RELEASE_WARM;
+	return b->state == SLOT_CLOSING ? POOL_RELEASE_CLOSED : POOL_RELEASE_RUNNING;
+}
+
+void pool_conn_gone(struct pool *p, uint64_t now, uint64_t cookie)
+{
+	if (cookie == 0)
+		return; /* the mark of leases that are tied to none */
+	for (uint32_t i = 0; i < p->rules.slots; i++) {
+		struct pool_box *b = &p->boxes[i];
+		struct pool_lease *l;
+		struct pool_lease *next;
+		bool ended = false;
+
+		TAILQ_FOREACH_SAFE (l, &b->leases, link, next) {
+			if (l->cookie != cookie)
+				continue;
+			pool_lease_end(p, b, l, "its connection is gone");
+			ended = true;
+		}
+		if (ended)
+			settle(p, now, b, true, "its client is gone");
+	}
+}
+
+int pool_remove(
+    struct pool *p, uint64_t now, uid_t uid, const char *token, bool force, uint64_t req)
+{
+	struct pool_box *b = find(p, uid, token);
+
+	if (!b)
+		return -ENOENT;
+	if (b->lease_count > 0 && !force)
+		return -EBUSY;
+	if (b->remove_req)
+		return -EALREADY;
+	b->remove_req = req;
+	pool_close_box(p, now, b, "removed");
+	return 0;
+}
+
+uint32_t pool_reset(struct pool *p, uint64_t now)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < p->rules.slots; i++) {
+		struct pool_box *b = &p->boxes[i];
+
+		if (b->state != SLOT_ACTIVE)
+			continue;
+		pool_drop_leases(p, b, "reset");
+		settle(p, now, b, false, "reset");
+		count++;
+	}
+	return count;
+}
+
+void pool_shutdown(struct pool *p, uint64_t now)
+{
+	struct pool_waiter *w;
+
+	if (p->shutting_down)
+		return;
+	p->shutting_down = true;
+	while ((w = TAILQ_FIRST(&p->waiters))) {
+		struct pool_scope *s = w->scope;
+
+		pool_waiter_refuse(p, w, API_SHUTTING_DOWN, 0, "the service is shutting down");
+		pool_scope_drop_if_empty(s);
+	}
+	for (uint32_t i = 0; i < p->rules.slots; i++) {
+		struct pool_box *b = &p->boxes[i];
+
+		if (b->state != SLOT_FREE && b->state != SLOT_QUARANTINED)
+			pool_close_box(p, now, b, "shutdown");
+	}
+	if (p->state_count[SLOT_FREE] + p->state_count[SLOT_QUARANTINED] == p->rules.slots) {
+		p->drained = true;
+		(void)pool_act(p, POOL_DRAINED, NULL);
+	}
+}

@@ -1,0 +1,143 @@
+/*
+ * publish: what the shared table shows of the pool. Runs in sbxd; a reader sees each part whole,
+ * and a successor finds the last published view.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/clock.h"
+#include "shm/index.h"
+#include "shm/slot.h"
+#include "shm/warm.h"
+#include "supervisor/sbxd.h"
+#include "supervisor/worker_link.h"
+
+static void publish_part(struct sbxd *s, uint32_t slot)
+{
+	if (slot != SHM_NONE)
+		slot_publish_sup(&s->seg.slots[slot], &s->parts[slot]);
+}
+
+static void publish_changed(struct sbxd *s, const uint32_t changed[WARM_CHANGED])
+{
+	for (int i = 0; i < WARM_CHANGED; i++)
+		publish_part(s, changed[i]);
+}
+
+static bool is_indexed(const struct slot_sup *part)
+{
+	return part->token[0] != '\0' && part->state != SLOT_FREE &&
+	       part->state != SLOT_QUARANTINED;
+}
+
+static void leave_lists(struct sbxd *s, uint32_t slot, bool leave_index, bool leave_warm)
+{
+	uint32_t changed[WARM_CHANGED];
+
+	if (leave_index)
+		publish_part(s, index_remove(&s->seg, s->parts, slot));
+	if (leave_warm) {
+		warm_begin(&s->seg);
+		warm_remove(&s->seg, s->parts, slot, changed);
+		publish_changed(s, changed);
+		warm_end(&s->seg);
+	}
+}
+
+static void enter_lists(struct sbxd *s, uint32_t slot, bool enter_index, bool enter_warm)
+{
+	uint32_t changed[WARM_CHANGED];
+
+	if (enter_index)
+		index_insert(&s->seg, s->parts, slot);
+	if (enter_warm) {
+		warm_begin(&s->seg);
+		warm_append(&s->seg, s->parts, slot, changed);
+		publish_changed(s, changed);
+		warm_end(&s->seg);
+	}
+}
+
+static void fill_identity(const struct sbxd *s, const struct pool_box *b, struct slot_sup *part)
+{
+	(void)snprintf(part->token, sizeof(part->token), "%s", b->token);
+	(void)snprintf(
+	    part->name, sizeof(part->name), "sbxd-%s-%u-%s", s->instance, b->slot, b->token);
+	memcpy(part->identity, b->identity, sizeof(part->identity));
+	memcpy(part->user, b->user, sizeof(part->user));
+	memcpy(part->thread, b->thread, sizeof(part->thread));
+	memcpy(part->spec_digest, b->spec.digest, sizeof(part->spec_digest));
+	memcpy(part->image, b->spec.image, sizeof(part->image));
+	(void)snprintf(part->driver, sizeof(part->driver), "%s", s->driver);
+	(void)snprintf(part->isolation, sizeof(part->isolation), "%s", s->isolation);
+	part->owner_uid = b->uid;
+	part->memory_mib = b->spec.memory_mib;
+	part->cpus_milli = b->spec.cpus_milli;
+	part->disk_mib = b->spec.disk_mib;
+	part->pids_max = b->spec.pids_max;
+	part->created_ns = b->created;
+	part->created_wall_ms = clock_wall_ms();
+}
+
+static void fill_state(const struct sbxd *s, const struct pool_box *b, struct slot_sup *part)
+{
+	const struct worker *w = s->workers[b->slot];
+
+	if (part->state_ns != b->state_since || part->state != b->state)
+		part->updated_wall_ms = clock_wall_ms();
+	part->state = b->state;
+	part->state_ns = b->state_since;
+	part->parked_ns = b->parked;
+	part->flags = b->flags;
+	part->waiters = b->waiters;
+	part->leases = b->lease_count;
+	part->acquires = b->acquires;
+	part->source = b->source;
+	part->worker_pid = w ? worker_pid(w) : 0;
+	part->worker_start = w ? worker_start_time(w) : 0;
+	memcpy(part->last_error, b->last_error, sizeof(part->last_error));
+}
+
+void publish_box(struct sbxd *s, const struct pool_box *b)
+{
+	struct slot_sup *part = &s->parts[b->slot];
+	bool fresh = part->generation != b->generation;
+	bool indexed = is_indexed(part);
+	bool warm = part->state == SLOT_WARM;
+	bool to_index = b->state != SLOT_FREE && b->state != SLOT_QUARANTINED;
+	bool to_warm = b->state == SLOT_WARM;
+
+	leave_lists(s, b->slot, indexed && (fresh || !to_index), warm && (fresh || !to_warm));
+	if (fresh) {
+		/* A successor takes no generation for real that was not announced. */
+		atomic_store_explicit(
+		    &s->seg.header->next_generation, b->generation + 1, memory_order_release);
+		*part = (struct slot_sup){
+		    .generation = b->generation,
+		    .index_next = SHM_NONE,
+		    .warm_prev = SHM_NONE,
+		    .warm_next = SHM_NONE,
+		};
+		if (to_index)
+			fill_identity(s, b, part);
+	}
+	fill_state(s, b, part);
+	enter_lists(s, b->slot, to_index && (fresh || !indexed), to_warm && (fresh || !warm));
+	publish_part(s, b->slot);
+}
+
+void publish_totals(struct sbxd *s)
+{
+	struct shm_header *h = s->seg.header;
+
+	for (uint32_t i = 0; i < SLOT_STATES; i++)
+		atomic_store_explicit(&h->state_count[i], pool_count(s->pool, (enum slot_state)i),
+		    memory_order_relaxed);
+	atomic_store_explicit(&h->waiters, pool_waiters(s->pool), memory_order_relaxed);
+	atomic_store_explicit(&h->replicas, pool_rules(s->pool)->replicas, memory_order_relaxed);
+}
+
+void publish_count(struct sbxd *s, enum shm_counter counter)
+{
+	atomic_fetch_add_explicit(&s->seg.header->counters[counter], 1, memory_order_relaxed);
+}

@@ -1,0 +1,165 @@
+/* routes: which request goes where. Runs in sbxd; holds no state. */
+#include "supervisor/routes.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shm/slot.h"
+#include "supervisor/access.h"
+#include "supervisor/client.h"
+#include "supervisor/sbxd.h"
+#include "supervisor/worker_link.h"
+
+#define GET (1U << HTTP_GET)
+#define HEAD (1U << HTTP_HEAD)
+#define POST (1U << HTTP_POST)
+#define DELETE (1U << HTTP_DELETE)
+#define ROUTE_DEPTH 12
+
+static const struct route routes[] = {
+    {.methods = POST, .segments = "acquire", .fn = api_acquire},
+    {.methods = POST, .segments = "boxes/:/release", .fn = api_release},
+    {.segments = "boxes/:/run", .handed_over = true},
+    {.segments = "boxes/:/fs", .handed_over = true},
+    {.segments = "boxes/:/fs/*", .handed_over = true},
+    {.methods = GET, .segments = "boxes", .fn = api_list_boxes},
+    {.methods = GET | HEAD, .segments = "boxes/:", .fn = api_get_box},
+    {.methods = DELETE, .segments = "boxes/:", .fn = api_delete_box},
+    {.methods = GET, .segments = "pool", .fn = api_get_pool},
+    {.methods = POST, .segments = "pool/reset", .fn = api_reset_pool},
+    {.methods = POST, .segments = "shutdown", .fn = api_shutdown},
+};
+
+static const char *const method_names[HTTP_METHODS] = {
+    [HTTP_GET] = "GET",
+    [HTTP_HEAD] = "HEAD",
+    [HTTP_POST] = "POST",
+    [HTTP_PUT] = "PUT",
+    [HTTP_DELETE] = "DELETE",
+};
+
+static int fail(struct route_error *e, enum api_error error, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static int fail(struct route_error *e, enum api_error error, const char *fmt, ...)
+{
+	va_list ap;
+
+	e->error = error;
+	va_start(ap, fmt);
+	(void)vsnprintf(e->text, sizeof(e->text), fmt, ap); /* a cut text is still a text */
+	va_end(ap);
+	return -1;
+}
+
+/* Does the pattern match the path's segments? The box id goes to *id. */
+static bool pattern_matches(
+    const char *pattern, const char *const *segments, int count, const char **id)
+{
+	int i = 0;
+
+	while (*pattern) {
+		size_t len = strcspn(pattern, "/");
+
+		if (len == 1 && *pattern == '*')
+			return i < count;
+		if (i >= count)
+			return false;
+		if (len == 1 && *pattern == ':')
+			*id = segments[i];
+		else if (strlen(segments[i]) != len || memcmp(segments[i], pattern, len) != 0)
+			return false;
+		i++;
+		pattern += len + (pattern[len] == '/');
+	}
+	return i == count;
+}
+
+/* Methods of the path, as the value of an Allow header. */
+static const char *allow_value(uint32_t methods)
+{
+	static const struct {
+		uint32_t methods;
+		const char *value;
+	} allows[] = {
+	    {POST, "POST"},
+	    {GET, "GET"},
+	    {GET | HEAD | DELETE, "GET, HEAD, DELETE"},
+	};
+
+	for (size_t i = 0; i < sizeof(allows) / sizeof(allows[0]); i++) {
+		if (allows[i].methods == methods)
+			return allows[i].value;
+	}
+	return NULL;
+}
+
+int route_find(const struct http_head *head, struct route_match *out, struct route_error *error)
+{
+	const char *segments[ROUTE_DEPTH];
+	char storage[ROUTE_TEXT];
+	uint32_t allowed = 0;
+	int count = http_split_path(head->path, storage, sizeof(storage), segments, ROUTE_DEPTH);
+
+	if (count < 0)
+		return fail(error, API_INVALID_ARGUMENT, "the path is not valid");
+	if (count == 0 || strcmp(segments[0], "v1") != 0)
+		return fail(error, API_NOT_FOUND, "there is nothing at this path");
+	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
+		const char *id = "";
+
+		if (!pattern_matches(routes[i].segments, segments + 1, count - 1, &id))
+			continue;
+		allowed |= routes[i].methods;
+		if (!routes[i].handed_over && !(routes[i].methods & (1U << head->method)))
+			continue;
+		if (strlen(id) >= sizeof(out->id))
+			return fail(error, API_NOT_FOUND, "box not found");
+		out->route = &routes[i];
+		(void)snprintf(out->id, sizeof(out->id), "%s", id);
+		return 0;
+	}
+	if (!allowed)
+		return fail(error, API_NOT_FOUND, "there is nothing at this path");
+	error->allow = allow_value(allowed);
+	return fail(error, API_METHOD, "the method %s is not allowed here",
+	    method_names[head->method] ? method_names[head->method] : "of this request");
+}
+
+static bool state_takes_requests(uint32_t state)
+{
+	return state == SLOT_ACTIVE || state == SLOT_WARM || state == SLOT_CHECKING;
+}
+
+void route_hand_over(struct sbxd *s, struct client *c, const struct route_match *m,
+    const void *bytes, size_t n, struct route_error *error)
+{
+	struct box_name name;
+	const struct pool_box *b = NULL;
+	struct worker *w;
+	int rc;
+
+	if (access_box_name(c, m->id, &name) == 0)
+		b = pool_box_find(s->pool, name.uid, name.token);
+	if (!b) {
+		(void)fail(error, API_NOT_FOUND, "box not found: %s", m->id);
+		return;
+	}
+	w = s->workers[b->slot];
+	if (!w || !state_takes_requests(b->state)) {
+		if (b->state == SLOT_CLOSING)
+			(void)fail(
+			    error, API_BOX_DIED, "the box is being closed: %s", b->last_error);
+		else
+			(void)fail(
+			    error, API_INVALID_STATE, "the box is %s", slot_state_name(b->state));
+		return;
+	}
+	rc = worker_hand_over(w, c, bytes, n);
+	if (rc == -EMSGSIZE)
+		(void)fail(error, API_HEAD_TOO_LARGE, "the request does not fit a hand-over");
+	else if (rc < 0)
+		(void)fail(error, API_WORKER_CRASHED, "the box's worker does not answer");
+}

@@ -1,0 +1,87 @@
+/*
+ * sbxd: what the files of the supervisor share: the one struct that holds the process together.
+ *
+ * Control flow: an event (client bytes, worker message, pidfd, timer, signal) becomes one call into
+ * the pool; then sbxd_settle() performs the actions that came out of it and publishes what changed.
+ * Nothing here waits.
+ */
+#ifndef SBXD_SUPERVISOR_SBXD_H
+#define SBXD_SUPERVISOR_SBXD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "lib/loop.h"
+#include "shm/segment.h"
+#include "supervisor/config.h"
+#include "supervisor/pool.h"
+#include "wire/control.h"
+
+struct client;
+struct clients;
+struct janitor;
+struct worker;
+
+struct sbxd {
+	struct loop *loop;
+	struct config config;
+	const struct config_sources *config_sources; /* for reloading; main()'s */
+	char instance[32];
+	char runtime_dir[CTL_PATH];
+	char state_dir[CTL_PATH];
+	char socket_path[CTL_PATH];
+	char segment_name[64];
+	char isolation[16];
+	char driver[16]; /* the one in use: `auto` resolved */
+	uid_t uid;	 /* our own */
+	gid_t admin_gid; /* (gid_t)-1: none */
+
+	struct segment seg;
+	struct slot_sup
+	    *parts; /* what is published, one per slot: the mirror that repair restores from */
+	struct pool *pool;
+	struct pool_spec spec;	 /* the default one, its digest worked out once */
+	struct worker **workers; /* one per slot, NULL without */
+	struct janitor *janitor;
+	struct clients *clients;
+
+	int prepared_fd; /* memfd the janitor wrote, handed to every worker */
+	int guest_fd;	 /* the sbx-guest binary */
+	char worker_path[CTL_PATH];
+
+	int listen_fd;
+	int signal_fd;
+	struct loop_watch listen_watch;
+	struct loop_watch signal_watch;
+	struct loop_timer pool_timer;
+	struct loop_timer heartbeat;
+
+	bool settling;
+	bool drained;
+	uint64_t shutdown_req; /* client that waits for the end of the shutdown, 0 none */
+	int exit_status;
+};
+
+/* Performs all pending actions, publishes what changed, sets the pool's timer. Call after every
+ * pool event. */
+void sbxd_settle(struct sbxd *s);
+
+/* Begins the orderly end: no new acquires, every box closed, then the loop ends. Idempotent. */
+void sbxd_shutdown(struct sbxd *s, const char *why);
+
+/* The last box is gone: has the driver's traces removed, then ends the loop. */
+void sbxd_finish(struct sbxd *s);
+
+/* Fills the pool's rules from the configuration. */
+void sbxd_fill_rules(const struct config *c, struct pool_rules *out);
+
+/* What a driver needs to know of this service, for control messages. */
+void sbxd_fill_site(const struct sbxd *s, struct ctl_site *site);
+
+/* publish.c: writes the table's view of one box. */
+void publish_box(struct sbxd *s, const struct pool_box *b);
+void publish_totals(struct sbxd *s);
+void publish_count(struct sbxd *s, enum shm_counter counter);
+
+#endif

@@ -1,0 +1,328 @@
+/*
+ * service: puts sbxd together and takes it apart: table, pool, janitor, socket. Dying here at any
+ * point leaves what the next start finds by the segment and by name.
+ */
+#include "supervisor/service.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "lib/clock.h"
+#include "lib/fd.h"
+#include "lib/log.h"
+#include "shm/ring.h"
+#include "shm/slot.h"
+#include "supervisor/api_acquire.h"
+#include "supervisor/client.h"
+#include "supervisor/janitor_link.h"
+#include "supervisor/lifecycle.h"
+#include "supervisor/listen.h"
+#include "supervisor/notify.h"
+#include "supervisor/programs.h"
+#include "supervisor/reconcile.h"
+#include "supervisor/sbxd.h"
+#include "supervisor/worker_link.h"
+
+#define CLOSE_GRACE (3 * NS_PER_S)
+#define OWN_FDS 128 /* descriptors kept for everything but clients and workers */
+#define CLIENTS_MIN 64
+
+void sbxd_fill_site(const struct sbxd *s, struct ctl_site *site)
+{
+	*site = (struct ctl_site){.uid_base = s->uid == 0 ? s->config.namespace_uid_base : 0};
+	(void)snprintf(site->instance, sizeof(site->instance), "%s", s->instance);
+	(void)snprintf(site->driver, sizeof(site->driver), "%s", s->driver);
+	(void)snprintf(site->state_dir, sizeof(site->state_dir), "%s", s->state_dir);
+	(void)snprintf(site->runtime_dir, sizeof(site->runtime_dir), "%s", s->runtime_dir);
+}
+
+void sbxd_fill_rules(const struct config *c, struct pool_rules *out)
+{
+	*out = (struct pool_rules){
+	    .slots = c->max_boxes,
+	    .replicas = c->replicas,
+	    .policy = (enum replica_policy)c->replica_policy,
+	    .burst_limit = c->burst_limit,
+	    .max_boots = c->max_concurrent_boots,
+	    .acquire_timeout = c->acquire_timeout_ns,
+	    .idle_timeout = c->idle_timeout_ns,
+	    .active_idle_timeout = c->active_idle_timeout_ns,
+	    .check_skip = c->health_check_skip_ns,
+	    .check_timeout = c->health_check_timeout_ns,
+	    .boot_timeout = c->boot_timeout_ns,
+	    .close_grace = CLOSE_GRACE,
+	};
+}
+
+_Static_assert(
+    (int)REPLICA_BURST == (int)CONFIG_POLICY_BURST, "the policies are in the same order");
+
+static uint32_t gauge_in_flight(void *ctx, uint32_t slot)
+{
+	const struct sbxd *s = ctx;
+
+	return atomic_load_explicit(&s->seg.slots[slot].in_flight, memory_order_relaxed);
+}
+
+static uint64_t gauge_activity(void *ctx, uint32_t slot)
+{
+	const struct sbxd *s = ctx;
+	struct slot_work work;
+
+	if (slot_read_work(&s->seg.slots[slot], &work) < 0 ||
+	    work.generation != s->parts[slot].generation)
+		return 0;
+	return work.activity_ns;
+}
+
+static void record_self(struct sbxd *s, uint32_t kind, const char *why)
+{
+	struct shm_event ev = {
+	    .kind = kind,
+	    .time_ns = clock_now_ns(),
+	    .wall_ms = clock_wall_ms(),
+	    .slot = SHM_NONE,
+	    .pid = (int32_t)getpid(),
+	};
+
+	(void)snprintf(ev.reason, sizeof(ev.reason), "%.63s", why);
+	(void)ring_append(&s->seg, &ev);
+}
+
+/* As many descriptors as we may have; the connections that leaves room for. */
+static uint32_t descriptor_budget(const struct sbxd *s)
+{
+	struct rlimit lim;
+	rlim_t need = OWN_FDS + 2UL * s->config.max_boxes; /* two for each worker */
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) < 0)
+		return CLIENTS_MIN;
+	lim.rlim_cur = lim.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &lim); /* up to the hard limit is always allowed */
+	if (lim.rlim_cur < need + CLIENTS_MIN) {
+		log_warn("RLIMIT_NOFILE %llu is too low for max_boxes %u: set LimitNOFILE= to %llu "
+			 "or more",
+		    (unsigned long long)lim.rlim_cur, s->config.max_boxes,
+		    (unsigned long long)need + 1024);
+		return CLIENTS_MIN;
+	}
+	return lim.rlim_cur - need > 65536 ? 65536 : (uint32_t)(lim.rlim_cur - need);
+}
+
+static int find_admin_group(struct sbxd *s, struct err *err)
+{
+	const struct group *g;
+
+	s->admin_gid = (gid_t)-1;
+	if (s->config.admin_group[0] == '\0')
+		return 0;
+	g = getgrnam(s->config.admin_group);
+	if (!g)
+		return err_set(
+		    err, ENOENT, "admin_group: there is no group '%s'", s->config.admin_group);
+	s->admin_gid = g->gr_gid;
+	return 0;
+}
+
+static int open_table(struct sbxd *s, struct err *err)
+{
+	int rc = reconcile_segment(s, err);
+
+	if (rc == 0)
+		rc = segment_create(s->segment_name, s->instance, s->config.max_boxes,
+		    s->config.max_concurrent_boots, &s->seg, err);
+	if (rc < 0)
+		return rc;
+	s->parts = calloc(s->config.max_boxes, sizeof(struct slot_sup));
+	s->workers = calloc(s->config.max_boxes, sizeof(struct worker *));
+	if (!s->parts || !s->workers)
+		return err_set(err, ENOMEM, "no memory for %u slots", s->config.max_boxes);
+	for (uint32_t i = 0; i < s->config.max_boxes; i++) {
+		s->parts[i].index_next = SHM_NONE;
+		s->parts[i].warm_prev = SHM_NONE;
+		s->parts[i].warm_next = SHM_NONE;
+	}
+	record_self(s, EVENT_SUPERVISOR_START, SBX_VERSION);
+	return 0;
+}
+
+static int make_pool(struct sbxd *s, struct err *err)
+{
+	const struct pool_gauge gauge = {
+	    .in_flight = gauge_in_flight, .activity_ns = gauge_activity, .ctx = s};
+	struct pool_rules rules;
+
+	s->spec = (struct pool_spec){
+	    .memory_mib = s->config.memory_mib,
+	    .cpus_milli = s->config.cpus_milli,
+	    .disk_mib = s->config.disk_mib,
+	    .pids_max = s->config.pids_max,
+	};
+	memcpy(s->spec.image, s->config.image, sizeof(s->spec.image));
+	if (api_spec_digest(&s->spec) < 0)
+		return err_set(err, EIO, "SHA-256 is not to be had");
+	sbxd_fill_rules(&s->config, &rules);
+	s->pool = pool_create(&rules, &gauge, 0);
+	s->clients = clients_create(s, descriptor_budget(s));
+	if (!s->pool || !s->clients)
+		return err_set(err, ENOMEM, "no memory for the pool");
+	return 0;
+}
+
+/* The answer to an order that start-up waits for. */
+struct awaited {
+	bool done;
+	struct ctl_done answer;
+};
+
+static void on_awaited(struct sbxd *s, void *ctx, const struct ctl_done *done)
+{
+	struct awaited *a = ctx;
+
+	(void)s;
+	a->answer = *done;
+	a->done = true;
+}
+
+static int order_and_wait(struct sbxd *s, enum ctl_type type, struct awaited *a, struct err *err)
+{
+	struct ctl_prepare order = {0};
+	int rc;
+
+	*a = (struct awaited){0};
+	sbxd_fill_site(s, &order.site);
+	memcpy(order.image, s->config.image, sizeof(order.image));
+	rc = janitor_order(s, type, &order, sizeof(order), on_awaited, a);
+	while (rc == 0 && !a->done) /* bounded: the janitor's link answers in any case */
+		rc = loop_step(s->loop, NS_PER_S);
+	if (rc < 0)
+		return err_sys(err, -rc, "%s", ctl_type_name(type));
+	if (a->answer.code)
+		return err_set(err, a->answer.code, "driver %s: %s", s->driver, a->answer.text);
+	return 0;
+}
+
+static int prepare_driver(struct sbxd *s, struct err *err)
+{
+	struct awaited a;
+	int rc;
+
+	(void)snprintf(s->driver, sizeof(s->driver), "%s", s->config.driver);
+	if (!strcmp(s->driver, "auto"))
+		(void)snprintf(s->driver, sizeof(s->driver), "namespace");
+	s->prepared_fd = memfd_create("sbxd-prepared", MFD_CLOEXEC);
+	if (s->prepared_fd < 0)
+		return err_sys(err, errno, "memfd_create");
+	rc = programs_find(s, err);
+	if (rc == 0)
+		rc = janitor_start(s, err);
+	if (rc == 0)
+		rc = order_and_wait(s, CTL_SWEEP, &a, err);
+	if (rc == 0 && a.answer.count)
+		log_warn("%u boxes that a dead supervisor left were cleaned up", a.answer.count);
+	if (rc == 0)
+		rc = order_and_wait(s, CTL_PREPARE, &a, err);
+	if (rc < 0)
+		return rc;
+	(void)snprintf(s->isolation, sizeof(s->isolation), "%s", a.answer.isolation);
+	if (a.answer.warning[0])
+		log_warn("driver %s: %s", s->driver, a.answer.warning);
+	return 0;
+}
+
+static int start(struct sbxd *s, struct err *err)
+{
+	int rc = find_admin_group(s, err);
+
+	if (rc == 0)
+		rc = lifecycle_watch_signals(s, err);
+	if (rc == 0)
+		rc = open_table(s, err);
+	if (rc == 0)
+		rc = make_pool(s, err);
+	if (rc == 0)
+		rc = prepare_driver(s, err);
+	if (rc == 0)
+		rc = listen_open(s, err);
+	if (rc < 0)
+		return rc;
+	lifecycle_beat(s->loop, &s->heartbeat);
+	atomic_store_explicit(
+	    &s->seg.header->supervisor_state, SUPERVISOR_SERVING, memory_order_relaxed);
+	log_info("serving on %s: driver %s (%s), replicas %u, slots %u", s->socket_path, s->driver,
+	    s->isolation, s->config.replicas, s->config.max_boxes);
+	notify_send("READY=1");
+	return 0;
+}
+
+static void stop(struct sbxd *s)
+{
+	listen_close(s);
+	clients_destroy(s->clients);
+	if (s->workers)
+		workers_forget_all(s);
+	janitor_stop(s);
+	if (s->seg.header) {
+		bool left = s->pool && pool_count(s->pool, SLOT_FREE) != pool_rules(s->pool)->slots;
+
+		record_self(s, EVENT_SUPERVISOR_STOP, left ? "with boxes left" : "clean");
+		segment_close(&s->seg);
+		if (!left) /* else it stays, for shm dump and the next start */
+			(void)segment_unlink(s->segment_name);
+	}
+	pool_destroy(s->pool);
+	free(s->parts);
+	free(s->workers);
+	fd_close(&s->prepared_fd);
+	fd_close(&s->guest_fd);
+	loop_del(s->loop, &s->signal_watch);
+	fd_close(&s->signal_fd);
+	loop_destroy(s->loop);
+	config_free(&s->config);
+}
+
+int service_run(const struct options *o, const struct paths *paths,
+    const struct config_sources *sources, struct config *config)
+{
+	struct sbxd s = {
+	    .config = *config,
+	    .config_sources = sources,
+	    .uid = geteuid(),
+	    .prepared_fd = -1,
+	    .guest_fd = -1,
+	    .listen_fd = -1,
+	    .signal_fd = -1,
+	    .listen_watch.fd = -1,
+	    .signal_watch.fd = -1,
+	};
+	struct err err = {0};
+	int rc;
+
+	(void)snprintf(s.instance, sizeof(s.instance), "%s", o->instance);
+	(void)snprintf(s.runtime_dir, sizeof(s.runtime_dir), "%s", paths->runtime_dir);
+	(void)snprintf(s.state_dir, sizeof(s.state_dir), "%s", paths->state_dir);
+	(void)snprintf(s.socket_path, sizeof(s.socket_path), "%s", paths->socket);
+	(void)snprintf(s.segment_name, sizeof(s.segment_name), "%s", paths->shm_name);
+	/* Workers and the janitor inherit it, and log as we do. */
+	(void)setenv("SBX_LOG_FORMAT", o->log_format == LOG_JSON ? "json" : "text", 1);
+	s.loop = loop_create();
+	if (!s.loop) {
+		log_error("epoll: %s", strerror(errno));
+		return EXIT_FAILURE;
+	}
+	rc = start(&s, &err);
+	if (rc == 0)
+		rc = loop_run(s.loop);
+	if (rc < 0) {
+		log_error("%s", err.code ? err.text : strerror(-rc));
+		s.exit_status = EXIT_FAILURE;
+	}
+	stop(&s);
+	return s.exit_status;
+}

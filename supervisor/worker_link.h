@@ -1,0 +1,43 @@
+/*
+ * worker_link: a worker process as sbxd sees it: its pidfd, its control socket, the connections in
+ * its hands.
+ */
+#ifndef SBXD_SUPERVISOR_WORKER_LINK_H
+#define SBXD_SUPERVISOR_WORKER_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "supervisor/pool.h"
+
+struct client;
+struct sbxd;
+struct worker;
+
+/*
+ * Starts a worker for box b and sends it CTL_BOOT. The worker registers itself in s->workers[slot].
+ * On failure the pool is told that the worker is gone.
+ */
+void worker_spawn(struct sbxd *s, const struct pool_box *b);
+
+/* Queues a message. A worker that takes none for too long is killed. */
+void worker_tell(struct worker *w, uint16_t type, const void *body);
+
+/*
+ * Hands the connection of c over: the bytes read so far and the descriptor go to the worker, c
+ * stays with sbxd as a record (and a second descriptor) until it comes back or ends. 0 or -errno; c
+ * is then still the caller's.
+ */
+int worker_hand_over(struct worker *w, struct client *c, const void *bytes, size_t n);
+
+/* SIGKILL through the pidfd. */
+void worker_kill(struct worker *w);
+
+pid_t worker_pid(const struct worker *w);
+uint64_t worker_start_time(const struct worker *w);
+
+/* Frees every worker record at sbxd's end; their processes are not touched. */
+void workers_forget_all(struct sbxd *s);
+
+#endif

@@ -1,0 +1,158 @@
+/* bench_base: what the kernel alone costs, on this machine, now. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/clock.h"
+#include "tests/bench/bench.h"
+
+extern char **environ;
+
+static void read_all(int fd, char *buf, size_t n)
+{
+	for (size_t done = 0; done < n;) {
+		ssize_t got = read(fd, buf + done, n - done);
+
+		if (got <= 0)
+			_exit(0); /* the other side is done */
+		done += (size_t)got;
+	}
+}
+
+static void write_all(int fd, const char *buf, size_t n)
+{
+	for (size_t done = 0; done < n;) {
+		ssize_t put = write(fd, buf + done, n - done);
+
+		if (put <= 0)
+			_exit(0);
+		done += (size_t)put;
+	}
+}
+
+/* A child that runs fn on its end of a pair; our end is returned. */
+static int fork_peer(
+    void (*fn)(int fd, size_t bytes, size_t chunk), size_t bytes, size_t chunk, pid_t *pid)
+{
+	int pair[2];
+	int big = 4 << 20;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		die("socketpair");
+	(void)setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &big, sizeof(big));
+	*pid = fork();
+	if (*pid < 0)
+		die("fork");
+	if (*pid == 0) {
+		(void)close(pair[0]);
+		fn(pair[1], bytes, chunk);
+		_exit(0);
+	}
+	(void)close(pair[1]);
+	return pair[0];
+}
+
+static void echo(int fd, size_t bytes, size_t chunk)
+{
+	char buf[4096];
+
+	(void)chunk;
+	for (;;) {
+		read_all(fd, buf, bytes);
+		write_all(fd, buf, bytes);
+	}
+}
+
+void base_ping_pong(struct samples *s, size_t n, size_t bytes)
+{
+	char buf[4096] = {0};
+	pid_t pid;
+	int fd = fork_peer(echo, bytes, 0, &pid);
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t begin = clock_now_ns();
+
+		write_all(fd, buf, bytes);
+		read_all(fd, buf, bytes);
+		samples_add(s, clock_now_ns() - begin);
+	}
+	(void)close(fd);
+	(void)waitpid(pid, NULL, 0);
+}
+
+/* vfork, as the guest does it: a small process that shares our memory until exec. */
+void base_spawn(struct samples *s, size_t n, const char *const argv[])
+{
+	for (size_t i = 0; i < n; i++) {
+		uint64_t begin = clock_now_ns();
+		pid_t pid = vfork();
+		int status = 0;
+
+		if (pid == 0) {
+			execve(argv[0], (char *const *)(uintptr_t)argv, environ);
+			_exit(127);
+		}
+		if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+			die(argv[0]);
+		samples_add(s, clock_now_ns() - begin);
+	}
+}
+
+bool base_bwrap(struct samples *s, size_t n)
+{
+	static const char *const argv[] = {"/usr/bin/bwrap", "--unshare-all", "--die-with-parent",
+	    "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp",
+	    "/bin/true", NULL};
+
+	if (access(argv[0], X_OK) < 0)
+		return false;
+	base_spawn(s, n, argv);
+	return true;
+}
+
+static void pour(int fd, size_t bytes, size_t chunk)
+{
+	char *buf = malloc(chunk);
+
+	if (!buf)
+		_exit(1);
+	memset(buf, 'x', chunk);
+	for (size_t done = 0; done < bytes; done += chunk)
+		write_all(fd, buf, chunk);
+}
+
+void base_stream(struct samples *s, size_t n, size_t total, size_t chunk)
+{
+	char *buf = malloc(chunk);
+
+	if (!buf)
+		die("malloc");
+	memset(buf, 0, chunk);
+	for (size_t i = 0; i < n; i++) {
+		pid_t pid;
+		uint64_t begin = 0;
+		size_t got = 0;
+		int fd = fork_peer(pour, total, chunk, &pid);
+
+		while (got < total) {
+			ssize_t r = read(fd, buf, chunk);
+
+			if (r <= 0)
+				die("read");
+			if (begin == 0)
+				begin = clock_now_ns(); /* from the first bytes on: the fork is not
+							   the stream */
+			got += (size_t)r;
+		}
+		samples_add(s, clock_now_ns() - begin);
+		(void)close(fd);
+		(void)waitpid(pid, NULL, 0);
+	}
+	free(buf);
+}

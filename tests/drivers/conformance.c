@@ -1,0 +1,64 @@
+/*
+ * conformance: one suite over every driver that this host can run, through the contract only.
+ *
+ *   conformance [DRIVER]      SBX_GUEST is the sbx-guest to boot, build/sbx-guest when not set
+ *
+ * It lives in a mount namespace of its own, so that nobody else's mounts are counted, and adopts
+ * orphans, so that no process of a box gets lost.
+ */
+#include "tests/drivers/conformance.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "tests/drivers/fixture.h"
+
+static int (*const groups[])(void) = {
+    conformance_lifecycle,
+    conformance_crash,
+    conformance_isolation,
+    conformance_limits,
+    conformance_image,
+};
+
+static int run_driver(const struct driver *driver)
+{
+	struct fixture f;
+	struct err err = {0};
+	int failed = 0;
+
+	if (fixture_open(&f, driver, &err) < 0) {
+		(void)printf("-- %s cannot run here: %s\n", driver->name, err.text);
+		fixture_close(&f);
+		return 0;
+	}
+	(void)printf("-- %s, isolation %s%s%s\n", driver->name, f.facts.isolation,
+	    f.facts.warning[0] ? ", " : "", f.facts.warning);
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
+		failed += groups[i]();
+	fixture_close(&f);
+	return failed;
+}
+
+int main(int argc, char **argv)
+{
+	const struct driver *driver;
+	int failed = 0;
+
+	if (geteuid() == 0 &&
+	    (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)) {
+		perror("mount namespace");
+		return 1;
+	}
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+		return 1;
+	for (unsigned int n = 0; (driver = driver_at(n)); n++) {
+		if (argc < 2 || !strcmp(argv[1], driver->name))
+			failed += run_driver(driver);
+	}
+	return failed != 0;
+}

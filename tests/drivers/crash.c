@@ -1,0 +1,190 @@
+/* crash: a worker that dies, or fails, at each step leaves nothing that cleanup() does not remove.
+ */
+#include "tests/drivers/conformance.h"
+#include "tests/drivers/fixture.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/clock.h"
+#include "lib/fd.h"
+#include "lib/proc.h"
+
+/* Where a driver's start() may be cut; a name that a driver does not have is never reached. */
+static const char *const steps[] = {
+    "cloned", "born", "mapped", "cgroup", "released", "started", "kill"};
+
+static int worker_starts_and_kills(struct fixture *f, struct fixture_box *b)
+{
+	struct err err = {0};
+
+	if (f->driver->start(&f->site, &b->spec, &b->box, &b->stream, &err) < 0)
+		return 1;
+	return f->driver->kill(b->box, clock_now_ns() + 10 * NS_PER_S) < 0 ? 2 : 0;
+}
+
+static void arm(const struct fixture *f, const char *step, const char *action)
+{
+	char spec[96];
+
+	(void)snprintf(spec, sizeof(spec), "driver.%s.%s=%s", f->driver->name, step, action);
+	assert_int_equal(setenv("SBX_FAULT", spec, 1), 0);
+}
+
+static void assert_cleaned(struct fixture *f, struct fixture_box *b, pid_t pid, uint64_t start)
+{
+	struct host_state now;
+	struct err err = {0};
+
+	if (f->driver->cleanup(&f->site, b->name, pid, start, &err) < 0)
+		fail_msg("cleanup: %s", err.text);
+	host_state_take(&f->site, &now);
+	host_state_assert_same(&f->quiet, &now);
+}
+
+static void die_at(const char *step, int known)
+{
+	struct fixture *f = fixture_current();
+	struct fixture_box *b = fixture_box_new(f, 5);
+	int status;
+
+	arm(f, step, "kill");
+	status = fixture_wait(fixture_fork(f, b, worker_starts_and_kills));
+	assert_int_equal(unsetenv("SBX_FAULT"), 0);
+	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+		fail_msg("step %s was not reached: status %d", step, status);
+	/* Before the box was announced nobody can know that its process is there; that it ends by
+	 * itself is all there is. */
+	if (!known || !b->born->pid)
+		host_state_await_orphans();
+	if (known)
+		assert_cleaned(f, b, b->born->pid, b->born->start);
+	else
+		assert_cleaned(f, b, 0, 0);
+	fixture_box_free(b);
+}
+
+static void test_worker_dies_at_each_step(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		die_at(steps[i], 1);
+		die_at(steps[i], 0);
+	}
+}
+
+static void test_start_fails_at_each_step(void **state)
+{
+	static const char *const failing[] = {"mapped", "cgroup", "started"};
+	struct fixture *f = fixture_current();
+	struct fixture_box *b;
+	struct host_state now;
+	struct err err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(failing) / sizeof(failing[0]); i++) {
+		b = fixture_box_new(f, 6);
+		arm(f, failing[i], "fail");
+		err = (struct err){0};
+		assert_int_equal(
+		    f->driver->start(&f->site, &b->spec, &b->box, &b->stream, &err), -EIO);
+		assert_int_equal(unsetenv("SBX_FAULT"), 0);
+		host_state_take(&f->site, &now);
+		host_state_assert_same(&f->quiet, &now);
+		fixture_box_free(b);
+	}
+}
+
+static void test_janitor_dies_while_cleaning(void **state)
+{
+	struct fixture *f = fixture_current();
+	struct fixture_box *b = fixture_box_new(f, 7);
+	struct err err = {0};
+	pid_t pid;
+	int status;
+
+	(void)state;
+	fixture_box_start(f, b);
+	arm(f, "cleanup", "kill");
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(
+		    f->driver->cleanup(&f->site, b->name, b->born->pid, b->born->start, &err) < 0);
+	assert_int_equal(unsetenv("SBX_FAULT"), 0);
+	status = fixture_wait(pid);
+	/* Without cgroups there is nothing to remove and so no such step. */
+	if (!f->facts.warning[0])
+		assert_true(WIFSIGNALED(status));
+	assert_int_equal(f->driver->kill(b->box, clock_now_ns() + 10 * NS_PER_S), 0);
+	f->driver->free(b->box);
+	fd_close(&b->stream);
+	assert_cleaned(f, b, 0, 0);
+	fixture_box_free(b);
+}
+
+/* The parent keeps a copy of the stream: its end is not what ends the box. */
+static int worker_hands_out_stream(struct fixture *f, struct fixture_box *b)
+{
+	struct err err = {0};
+	int to = b->stream;
+
+	if (f->driver->start(&f->site, &b->spec, &b->box, &b->stream, &err) < 0)
+		return 1;
+	if (fd_send_msg(to, "", 1, &b->stream, 1) != 1)
+		return 2;
+	for (;;)
+		(void)pause();
+}
+
+static void test_box_dies_with_its_worker(void **state)
+{
+	struct fixture *f = fixture_current();
+	struct fixture_box *b = fixture_box_new(f, 8);
+	int fds[FD_PASS_MAX];
+	int pair[2];
+	struct pollfd p = {.events = POLLIN};
+	char byte;
+	pid_t worker;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	b->stream = pair[1];
+	worker = fixture_fork(f, b, worker_hands_out_stream);
+	p.fd = pair[0];
+	assert_int_equal(poll(&p, 1, FIXTURE_WAIT_MS), 1);
+	assert_int_equal(fd_recv_msg(pair[0], &byte, 1, fds), 1);
+	agent_client_init(&b->client, fds[0]);
+	assert_int_equal(agent_client_hello(&b->client, FIXTURE_WAIT_MS), 0);
+	assert_int_equal(agent_client_ping(&b->client, FIXTURE_WAIT_MS), 0);
+
+	p.fd = proc_open_exact(b->born->pid, b->born->start);
+	assert_true(p.fd >= 0);
+	assert_int_equal(kill(worker, SIGKILL), 0);
+	assert_true(WIFSIGNALED(fixture_wait(worker)));
+	assert_int_equal(poll(&p, 1, FIXTURE_WAIT_MS), 1);
+	(void)close(p.fd);
+	(void)close(fds[0]);
+	(void)close(pair[0]);
+	fd_close(&b->stream);
+	assert_cleaned(f, b, 0, 0);
+	fixture_box_free(b);
+}
+
+int conformance_crash(void)
+{
+	static const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_worker_dies_at_each_step),
+	    cmocka_unit_test(test_start_fails_at_each_step),
+	    cmocka_unit_test(test_janitor_dies_while_cleaning),
+	    cmocka_unit_test(test_box_dies_with_its_worker),
+	};
+
+	return cmocka_run_group_tests_name("crash", tests, NULL, NULL);
+}

@@ -1,0 +1,188 @@
+/* fixture: one prepared driver and boxes of it. In the test process. */
+#include "tests/drivers/fixture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/clock.h"
+#include "lib/fd.h"
+
+#define FIXTURE_UID_BASE 1073741824U /* far from anybody's */
+
+/* cmocka hands state to tests, not to their setup: so the one global of the suite. */
+static struct fixture *current;
+
+struct fixture *fixture_current(void)
+{
+	return current;
+}
+
+static const char *fixture_guest_path(void)
+{
+	const char *path = getenv("SBX_GUEST");
+
+	return path ? path : "build/sbx-guest";
+}
+
+int fixture_open(struct fixture *f, const struct driver *driver, struct err *err)
+{
+	struct err ignored = {0};
+	int rc;
+
+	*f = (struct fixture){.driver = driver};
+	(void)snprintf(f->dir, sizeof(f->dir), "/tmp/sbxd-conformance-XXXXXX");
+	assert_non_null(mkdtemp(f->dir));
+	(void)snprintf(f->instance, sizeof(f->instance), "conf%d", (int)getpid());
+	f->site = (struct driver_site){
+	    .instance = f->instance,
+	    .state_dir = f->dir,
+	    .runtime_dir = f->dir,
+	    .uid_base = geteuid() == 0 ? FIXTURE_UID_BASE : 0,
+	    .prepared = memfd_create("prepared", MFD_CLOEXEC),
+	};
+	f->guest = open(fixture_guest_path(), O_RDONLY | O_CLOEXEC);
+	assert_true(f->site.prepared >= 0);
+	assert_true(f->guest >= 0);
+	rc = driver->probe(&f->site, &f->facts, err);
+	if (rc == 0 && driver->prepare(&f->site, "host", &ignored) < 0)
+		fail_msg("prepare: %s", ignored.text);
+	if (rc == 0)
+		host_state_take(&f->site, &f->quiet);
+	current = f;
+	return rc;
+}
+
+void fixture_close(struct fixture *f)
+{
+	struct err err = {0};
+
+	if (f->driver->finish(&f->site, &err) < 0 || f->driver->finish(&f->site, &err) < 0)
+		fail_msg("finish: %s", err.text);
+	fd_close(&f->site.prepared);
+	fd_close(&f->guest);
+	/* finish() must have left it empty. */
+	assert_int_equal(rmdir(f->dir), 0);
+	current = NULL;
+}
+
+static void fixture_on_born(void *ctx, pid_t pid, uint64_t start)
+{
+	struct fixture_born *born = ctx;
+
+	born->calls++;
+	born->pid = pid;
+	born->start = start;
+}
+
+struct fixture_box *fixture_box_new(struct fixture *f, uint32_t slot)
+{
+	struct fixture_box *b = calloc(1, sizeof(*b));
+
+	assert_non_null(b);
+	b->born =
+	    mmap(NULL, sizeof(*b->born), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(b->born != MAP_FAILED);
+	(void)snprintf(b->name, sizeof(b->name), "sbxd-%s-%u", f->instance, slot);
+	b->stream = -1;
+	b->spec = (struct driver_spec){
+	    .name = b->name,
+	    .image = "host",
+	    .slot = slot,
+	    .memory_mib = 256,
+	    .cpus_milli = 1000,
+	    .disk_mib = 64,
+	    .pids_max = 64,
+	    .guest = f->guest,
+	    .deadline_ns = CLOCK_NEVER,
+	    .born = fixture_on_born,
+	    .born_ctx = b->born,
+	};
+	return b;
+}
+
+void fixture_box_free(struct fixture_box *b)
+{
+	if (!b)
+		return;
+	fd_close(&b->stream);
+	(void)munmap(b->born, sizeof(*b->born));
+	free(b);
+}
+
+void fixture_box_start(struct fixture *f, struct fixture_box *b)
+{
+	struct err err = {0};
+
+	if (f->driver->start(&f->site, &b->spec, &b->box, &b->stream, &err) < 0)
+		fail_msg("start: %s", err.text);
+	agent_client_init(&b->client, b->stream);
+	assert_int_equal(agent_client_hello(&b->client, FIXTURE_WAIT_MS), 0);
+}
+
+void fixture_box_end(struct fixture *f, struct fixture_box *b)
+{
+	struct err err = {0};
+
+	assert_int_equal(f->driver->kill(b->box, clock_now_ns() + 10 * NS_PER_S), 0);
+	f->driver->free(b->box);
+	if (f->driver->cleanup(&f->site, b->name, b->born->pid, b->born->start, &err) < 0)
+		fail_msg("cleanup: %s", err.text);
+	fixture_box_free(b);
+}
+
+const char *fixture_shell(struct fixture_box *b, const char *user, const char *line, int status)
+{
+	int rc = agent_client_shell(&b->client, user, line, FIXTURE_WAIT_MS, &b->result);
+
+	if (rc < 0)
+		fail_msg("%s: %s", line, strerror(-rc));
+	if (b->result.error || b->result.end.exit_code != status)
+		fail_msg("%s: error %u, exit %d, signal %d: %s", line, b->result.error,
+		    b->result.end.exit_code, b->result.end.signal, b->result.out);
+	return b->result.out;
+}
+
+int fixture_setup_box(void **state)
+{
+	struct fixture_box *b = fixture_box_new(current, 1);
+
+	fixture_box_start(current, b);
+	*state = b;
+	return 0;
+}
+
+int fixture_teardown_box(void **state)
+{
+	struct host_state now;
+
+	fixture_box_end(current, *state);
+	host_state_take(&current->site, &now);
+	host_state_assert_same(&current->quiet, &now);
+	return 0;
+}
+
+pid_t fixture_fork(struct fixture *f, struct fixture_box *b, fixture_worker_fn *fn)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(fn(f, b));
+	return pid;
+}
+
+int fixture_wait(pid_t pid)
+{
+	int status = -1;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}

@@ -1,0 +1,104 @@
+"""Starting sbxd: its options and its configuration, right and wrong."""
+
+import os
+import subprocess
+import tempfile
+import unittest
+
+from harness import BUILD, Daemon
+
+
+def sbxd(*args, env=None):
+    return subprocess.run([f"{BUILD}/sbxd", *args], capture_output=True, text=True, timeout=60, env={**os.environ, **(env or {})})
+
+
+class Start(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="sbxd-test-")
+        self.file = f"{self.dir}/c.yaml"
+
+    def tearDown(self):
+        import shutil
+        shutil.rmtree(self.dir)
+
+    def check(self, text, *args, env=None):
+        with open(self.file, "w", encoding="utf-8") as f:
+            f.write(text)
+        return sbxd("--config", self.file, "--check-config", *args, env=env)
+
+    def test_effective_configuration_is_printed_and_reads_back(self):
+        r = self.check("sandbox:\n  use: x\n  replicas: 7\n  environment:\n    A: $HOME\n")
+        self.assertEqual(r.returncode, 0, r)
+        self.assertIn("replicas: 7", r.stdout)
+        again = self.check(r.stdout)
+        self.assertEqual(again.stdout, r.stdout)
+
+    def test_flag_beats_environment_beats_file(self):
+        self.assertIn("driver: namespace", self.check("driver: qemu\n", "--driver", "namespace").stdout.replace('"', ""))
+        self.assertIn("replicas: 9", self.check("replicas: 7\n", env={"SBXD_REPLICAS": "9"}).stdout)
+
+    def test_errors_name_file_line_and_key(self):
+        for text, line, word in (("replicas: x\n", 1, "replicas"), ("\n\nunknown_key: 1\n", 3, "unknown_key"), ("replicas: [1\n", 1, "replicas"),
+                                 ("replicas: -1\n", 1, "replicas"), ("a: 1\n", 1, "a"), ("idle_timeout: soon\n", 1, "idle_timeout"),
+                                 ("replicas: 1\nreplicas: 2\n", 2, "replicas"), ("image: $NO_SUCH_VAR_X\n", 1, "NO_SUCH_VAR_X")):
+            r = self.check(text)
+            self.assertEqual(r.returncode, 2, text)
+            self.assertIn(f"{self.file}:{line}", r.stderr, text)
+            self.assertIn(word, r.stderr)
+
+    def test_what_comes_later_is_refused_clearly(self):
+        r = self.check("network: user\n")
+        self.assertEqual(r.returncode, 2)
+        self.assertIn("network", r.stderr)
+
+    def test_usage(self):
+        self.assertEqual(sbxd("--no-such").returncode, 2)
+        self.assertEqual(sbxd("--instance", "Bad/Name").returncode, 2)
+        self.assertEqual(sbxd("--config", "/no/such/file", "--check-config").returncode, 2)
+        self.assertTrue(sbxd("--version").stdout.startswith("sbxd "))
+        self.assertIn("--runtime-dir", sbxd("--help").stdout)
+
+    def test_an_unknown_driver_is_refused_at_start(self):
+        with open(self.file, "w", encoding="utf-8") as f:
+            f.write("driver: qemu\n")
+        r = sbxd("--config", self.file, "--runtime-dir", f"{self.dir}/run", "--state-dir", f"{self.dir}/state", "--instance", f"cfg{os.getpid()}")
+        self.assertEqual(r.returncode, 1, r)
+        self.assertIn("qemu", r.stderr)
+        self.assertFalse(os.path.exists(f"/dev/shm/sbxd-{os.geteuid()}-cfg{os.getpid()}"))
+
+    def test_reload(self):
+        from harness import wait_for
+        import signal
+        d = Daemon("replicas: 3\n")
+        try:
+            self.assertEqual(d.pool()["replicas"], 3)
+            d.write_config("replicas: 5\n")
+            d.process.send_signal(signal.SIGHUP)
+            wait_for("the new value", lambda: d.pool()["replicas"] == 5)
+            d.write_config("replicas: nonsense\n")
+            d.process.send_signal(signal.SIGHUP)
+            wait_for("the complaint", lambda: "not reloaded" in d.log())
+            self.assertEqual(d.pool()["replicas"], 5)
+            self.assertEqual(d.stop(), 0)
+        finally:
+            d.kill()
+            d.remove()
+
+    def test_readiness_is_told_to_the_service_manager(self):
+        import socket
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        s.settimeout(30)
+        s.bind(f"{self.dir}/notify")
+        d = Daemon(env={"NOTIFY_SOCKET": f"{self.dir}/notify"})
+        try:
+            self.assertEqual(s.recv(100), b"READY=1")
+            d.stop()
+            self.assertEqual(s.recv(100), b"STOPPING=1")
+        finally:
+            d.kill()
+            d.remove()
+            s.close()
+
+
+if __name__ == "__main__":
+    unittest.main()

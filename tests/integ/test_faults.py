@@ -1,0 +1,346 @@
+"""Processes that die, hang or lie: what the others see, and that nothing is left."""
+
+import http.client
+import json
+import os
+import signal
+import time
+import unittest
+
+from harness import Census, Daemon, DaemonTest, Fault, descendants, in_threads, open_fds, slurp, start_time, wait_for
+
+
+def status_of(connection):
+    """Status of the answer on a connection, or None when it ended without one."""
+    try:
+        return connection.getresponse().status
+    except (http.client.HTTPException, ConnectionError):
+        return None
+
+
+class WorkerDies(DaemonTest):
+    config = "replicas: 50\n"
+
+    def start_sleep(self, box, n):
+        c = self.d.connect()
+        c.request("POST", f"/v1/boxes/{box}/run", json.dumps({"command": f"touch /tmp/started; sleep {n}"}))
+        wait_for("the command to run", lambda: self.d.read(box, "/tmp/started").status == 200)
+        return c
+
+    def test_report_06_its_client_gets_410_at_once_and_the_scope_goes_on(self):
+        box = self.d.acquire("die", "t")
+        census = Census()
+        c = self.start_sleep(box["box_id"], 1000)
+        pid = self.d.inspect(box["box_id"])["pid"]
+        census.add(pid)
+        self.assertGreater(len(census.seen), 2, "worker, guest and command are known")
+        began = time.monotonic()
+        os.kill(pid, signal.SIGKILL)
+        r = c.getresponse()
+        took = time.monotonic() - began
+        body = json.loads(r.read())
+        self.assertEqual((r.status, body["error"]["reason"]), (410, "worker_crashed"))
+        self.assertLess(took, 1.0)
+        again = self.d.acquire("die", "t")
+        self.assertEqual(again["source"], "cold")
+        self.assertEqual(again["box_id"], box["box_id"])
+        self.assertEqual(census.alive(), [], "the box's processes are gone")
+        self.assertEqual(self.d.sh(again["box_id"], "ls /tmp"), "")
+        self.d.release(again["box_id"])
+
+    def test_a_connection_between_requests_survives_the_worker(self):
+        box = self.d.acquire("idle", "t")
+        c = self.d.connect()
+        self.assertEqual(self.d.post(f"/v1/boxes/{box['box_id']}/run", {"command": "true"}, connection=c).status, 200)
+        os.kill(self.d.inspect(box["box_id"])["pid"], signal.SIGKILL)
+        self.assertEqual(self.d.get("/v1/pool", connection=c).status, 200)
+        c.close()
+
+    def test_streams_of_a_dead_worker_end(self):
+        box = self.d.acquire("stream", "t")
+        c = self.d.connect()
+        c.request("POST", f"/v1/boxes/{box['box_id']}/run", json.dumps({"command": "echo x; sleep 1000"}), {"Accept": "application/x-ndjson"})
+        r = c.getresponse()
+        r.readline()
+        os.kill(self.d.inspect(box["box_id"])["pid"], signal.SIGKILL)
+        with self.assertRaises((http.client.IncompleteRead, ConnectionError, ValueError)):
+            rest = r.read()
+            if b"exit_code" not in rest:
+                raise ValueError("ended without a result")
+        c.close()
+
+    def test_guest_killed_from_inside(self):
+        box = self.d.acquire("guest", "t")
+        guest = self.d.inspect(box["box_id"])["box_pid"]
+        c = self.start_sleep(box["box_id"], 1000)
+        os.kill(guest, signal.SIGKILL)
+        r = c.getresponse()
+        self.assertEqual((r.status, json.loads(r.read())["error"]["reason"]), (410, "box_died"))
+        self.assertEqual(self.d.acquire("guest", "t")["source"], "cold")
+        self.d.release(box["box_id"])
+
+    def test_a_warm_box_that_died_is_replaced_under_the_same_id(self):
+        box = self.d.acquire("warm", "t")
+        self.d.release(box["box_id"])
+        os.kill(self.d.inspect(box["box_id"])["box_pid"], signal.SIGSTOP)
+        pid = self.d.inspect(box["box_id"])["pid"]
+        os.kill(self.d.inspect(box["box_id"])["box_pid"], signal.SIGKILL)
+        again = self.d.acquire("warm", "t")
+        self.assertEqual((again["source"], again["box_id"]), ("cold", box["box_id"]))
+        self.assertNotEqual(again["pid"], pid)
+        self.d.release(again["box_id"])
+
+    def test_many_workers_killed_at_once(self):
+        boxes = in_threads(12, lambda i: self.d.acquire("many", f"t{i}"))
+        for b in boxes:
+            os.kill(b["pid"], signal.SIGKILL)
+        again = in_threads(12, lambda i: self.d.acquire("many", f"t{i}"))
+        self.assertTrue(all(b["source"] == "cold" for b in again), [b["source"] for b in again])
+        for b in again:
+            self.d.release(b["box_id"])
+
+
+class LockHolderDies(DaemonTest):
+    """A worker killed while it holds its scope mutex (EOWNERDEAD)."""
+
+    boot, ready, check = Fault("boot"), Fault("ready"), Fault("check")
+    config = "replicas: 50\nboot_timeout: 600\nhealth_check_timeout: 600\n"
+    env = {"SBX_FAULT": f"worker.boot.locked=kill@{boot.path},worker.boot.ready=kill@{ready.path},"
+                        f"worker.check.locked=kill@{check.path}"}
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        for f in (cls.boot, cls.ready, cls.check):
+            f.remove()
+
+    def test_in_boot_the_waiting_acquire_recovers_without_a_timeout(self):
+        for fault in (self.boot, self.ready):
+            before = self.d.pool()["counters"]["lock_recoveries"]
+            fault.arm()
+            box = self.d.acquire("locked", fault.path)
+            self.assertTrue(fault.hit())
+            self.assertEqual(box["source"], "cold")
+            self.assertEqual(self.d.pool()["counters"]["lock_recoveries"], before + 1)
+            self.assertEqual(self.d.sh(box["box_id"], "echo ok"), "ok\n")
+            self.d.release(box["box_id"])
+
+    def test_in_a_health_check_the_waiting_acquire_gets_a_new_box(self):
+        box = self.d.acquire("checked", "t")
+        self.d.release(box["box_id"])
+        before = self.d.pool()["counters"]["lock_recoveries"]
+        self.check.arm()
+        self.assertEqual(self.d.acquire("checked", "t")["source"], "cold")
+        self.assertTrue(self.check.hit())
+        self.assertEqual(self.d.pool()["counters"]["lock_recoveries"], before + 1)
+        self.d.release(box["box_id"])
+
+
+class BootDiesAlways(DaemonTest):
+    config = "replicas: 50\n"
+    env = {"SBX_FAULT": "worker.boot.locked=kill"}
+
+    def test_the_client_is_told_after_a_few_tries(self):
+        r = self.d.post("/v1/acquire", {"user_id": "u", "thread_id": "t"})
+        self.assertEqual((r.status, r.reason), (502, "boot_failed"))
+        self.assertLessEqual(self.d.pool()["counters"]["boots"], 3)
+        wait_for("no box to be left", lambda: self.d.pool()["boxes"] == 0)
+
+
+class BootHangs(DaemonTest):
+    """One box's boot hangs: nobody else notices."""
+
+    fault = Fault("hang")
+    config = "replicas: 50\nboot_timeout: 2\nmax_concurrent_boots: 2\n"
+    env = {"SBX_FAULT": f"worker.boot.locked=hang@{fault.path}"}
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        cls.fault.remove()
+
+    def test_another_scope_is_served_meanwhile(self):
+        self.fault.arm()
+        c = self.d.connect()
+        c.request("POST", "/v1/acquire", json.dumps({"user_id": "hang", "thread_id": "t"}))
+        wait_for("the boot to hang", self.fault.hit)
+        box = self.d.acquire("other", "t")
+        self.assertEqual(self.d.sh(box["box_id"], "echo served"), "served\n")
+        self.assertEqual(self.d.pool()["booting"], 1, "the other one still hangs")
+        r = c.getresponse()
+        self.assertEqual((r.status, json.loads(r.read())["error"]["reason"]), (502, "boot_failed"))
+        self.assertEqual(self.d.acquire("hang", "t")["source"], "cold", "the next acquire succeeds")
+        self.d.release(box["box_id"])
+
+
+class HungGuest(DaemonTest):
+    config = "replicas: 50\nhealth_check_timeout: 0.5\n"
+
+    def test_a_box_that_does_not_answer_its_health_check_is_replaced(self):
+        box = self.d.acquire("hung", "t")
+        self.d.release(box["box_id"])
+        guest = self.d.inspect(box["box_id"])["box_pid"]
+        os.kill(guest, signal.SIGSTOP)
+        again = self.d.acquire("hung", "t")
+        self.assertEqual(again["source"], "cold")
+        self.assertIsNone(start_time(guest))
+        self.d.release(again["box_id"])
+
+    def test_a_stopped_worker_is_replaced(self):
+        box = self.d.acquire("stopped", "t")
+        self.d.release(box["box_id"])
+        worker = self.d.inspect(box["box_id"])["pid"]
+        os.kill(worker, signal.SIGSTOP)
+        again = self.d.acquire("stopped", "t")
+        self.assertEqual(again["source"], "cold")
+        self.assertIsNone(start_time(worker))
+        self.d.release(again["box_id"])
+
+
+class JanitorDies(DaemonTest):
+    config = "replicas: 50\n"
+
+    def janitor(self):
+        for pid in descendants(self.d.process.pid):
+            if b"janitor" in slurp(f"/proc/{pid}/cmdline", "rb"):
+                return pid
+        return None
+
+    def test_it_is_replaced_and_boxes_are_still_cleaned_up(self):
+        for i in range(3):
+            box = self.d.acquire("jan", str(i))
+            old = wait_for("the janitor", self.janitor)
+            os.kill(old, signal.SIGKILL)
+            self.assertEqual(self.d.request("DELETE", f"/v1/boxes/{box['box_id']}?force=true").status, 204)
+            self.assertNotEqual(wait_for("the janitor", self.janitor), old)
+
+
+class SupervisorDies(unittest.TestCase):
+    def test_report_20_the_next_supervisor_leaves_nothing_of_the_dead_one(self):
+        d = Daemon("replicas: 50\n")
+        census = Census()
+        try:
+            boxes = [d.acquire("sup", str(i)) for i in range(4)]
+            d.sh(boxes[0]["box_id"], "(sleep 5000 >/dev/null 2>&1 &)")
+            census.add(d.process.pid)
+            d.kill()
+            d.start()
+            self.assertEqual(d.pool()["boxes"], 0)
+            wait_for("the dead one's processes to be gone", lambda: not census.alive())
+            self.assertEqual(d.acquire("sup", "0")["source"], "cold")
+            self.assertEqual(d.stop(), 0)
+            self.assertEqual(d.remains(), [])
+        finally:
+            d.kill()
+            d.remove()
+
+    def test_workers_that_nobody_adopts_close_themselves(self):
+        d = Daemon("replicas: 50\norphan_grace: 1\n")
+        census = Census()
+        try:
+            d.acquire("orphan", "t")
+            census.add(d.process.pid)
+            d.kill()
+            wait_for("the orphans to be gone", lambda: not census.alive())
+            d.start()
+            self.assertEqual(d.stop(), 0)
+            self.assertEqual(d.remains(), [])
+        finally:
+            d.kill()
+            d.remove()
+
+    def test_a_second_supervisor_is_refused(self):
+        d = Daemon()
+        try:
+            second = Daemon.__new__(Daemon)
+            second.__dict__.update(d.__dict__)
+            second.log_path = d.log_path + "2"
+            second.start(wait=False)
+            self.assertNotEqual(second.process.wait(30), 0)
+            self.assertIn("has a supervisor already", second.log())
+            self.assertEqual(d.pool()["boxes"], 0)
+            self.assertEqual(d.stop(), 0)
+        finally:
+            d.kill()
+            d.remove()
+
+    def test_a_foreign_segment_is_rebuilt(self):
+        d = Daemon()
+        try:
+            self.assertEqual(d.stop(), 0)
+            path = f"/dev/shm/sbxd-{os.geteuid()}-{d.instance}"
+            for content in (b"", b"garbage" * 1000, bytes(1 << 20)):
+                with open(path, "wb") as f:
+                    f.write(content)
+                d.start()
+                self.assertEqual(d.pool()["boxes"], 0)
+                self.assertEqual(d.stop(), 0)
+                self.assertEqual(d.remains(), [])
+        finally:
+            d.kill()
+            d.remove()
+
+
+class Shutdown(unittest.TestCase):
+    def test_it_closes_everything_and_answers_who_waits(self):
+        d = Daemon("replicas: 50\n")
+        census = Census()
+        try:
+            boxes = in_threads(6, lambda i: d.acquire("sd", str(i)))
+            c = d.connect()
+            c.request("POST", f"/v1/boxes/{boxes[0]['box_id']}/run", json.dumps({"command": "touch /tmp/s; sleep 1000"}))
+            wait_for("the command", lambda: d.read(boxes[0]["box_id"], "/tmp/s").status == 200)
+            census.add(d.process.pid)
+            r = d.post("/v1/shutdown")
+            self.assertEqual((r.status, r.json), (200, {"status": "closed"}))
+            self.assertIn(status_of(c), (410, 503, None))
+            self.assertEqual(d.process.wait(30), 0)
+            self.assertEqual(census.alive(), [])
+            self.assertEqual(d.remains(), [])
+        finally:
+            d.kill()
+            d.remove()
+
+    def test_sigterm_twice_is_once(self):
+        d = Daemon()
+        try:
+            d.acquire("tw", "t")
+            d.process.send_signal(signal.SIGTERM)
+            d.process.send_signal(signal.SIGTERM)
+            self.assertEqual(d.process.wait(30), 0)
+            self.assertEqual(d.remains(), [])
+        finally:
+            d.kill()
+            d.remove()
+
+
+class NothingLeaks(DaemonTest):
+    config = "replicas: 4\n"
+
+    def test_report_16_descriptors_are_back_after_the_work(self):
+        def round_trip(i):
+            box = self.d.acquire("leak", str(i % 8))
+            self.d.sh(box["box_id"], "echo x")
+            self.d.write(box["box_id"], "/tmp/x", b"x" * 10000)
+            self.d.read(box["box_id"], "/tmp/x")
+            self.d.get("/nothing")
+            self.d.release(box["box_id"], box["lease_id"])
+
+        def clean():
+            for b in self.d.get("/v1/boxes").json["boxes"]:
+                self.d.request("DELETE", f"/v1/boxes/{b['box_id']}?force=true")
+
+        round_trip(0)
+        clean()
+        pid = self.d.process.pid
+        before = wait_for("quiet", lambda: len(open_fds(pid)) if self.d.pool()["clients"] == 1 else None)
+        for i in range(40):
+            round_trip(i)
+        in_threads(16, round_trip)
+        clean()
+        wait_for("no box", lambda: self.d.pool()["boxes"] == 0)
+        wait_for(f"{before} descriptors", lambda: len(open_fds(pid)) == before)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,89 @@
+/* Unit tests of lib/proc.c: a process is named by pid and start time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/fd.h"
+#include "lib/proc.h"
+
+/* A child that waits to be killed. */
+static pid_t child(void)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			(void)pause();
+	}
+	return pid;
+}
+
+static void test_start_time(void **state)
+{
+	char old_name[16];
+	uint64_t again = 0;
+	uint64_t mine = 0;
+	uint64_t first = 0;
+
+	(void)state;
+	assert_int_equal(proc_start_time(getpid(), &mine), 0);
+	assert_int_equal(proc_start_time(1, &first), 0);
+	assert_true(mine >= first && mine > 0);
+	/* A name that looks like fields must not move them. */
+	assert_int_equal(prctl(PR_GET_NAME, old_name), 0);
+	assert_int_equal(prctl(PR_SET_NAME, "a) S 1 (b) 2"), 0);
+	assert_int_equal(proc_start_time(getpid(), &again), 0);
+	assert_int_equal(prctl(PR_SET_NAME, old_name), 0);
+	assert_true(again == mine);
+	again = 99;
+	assert_int_equal(proc_start_time(0x3ffffff, &again), -ESRCH);
+	assert_true(again == 99);
+}
+
+static void test_exact(void **state)
+{
+	int before = fd_count_open();
+	pid_t pid = child();
+	uint64_t start = 0;
+	int fd;
+
+	(void)state;
+	assert_int_equal(proc_start_time(pid, &start), 0);
+	assert_int_equal(proc_open_exact(pid, start + 1), -ESRCH); /* another one had the pid */
+	assert_int_equal(proc_open_exact(pid, start - 1), -ESRCH);
+	fd = proc_open_exact(pid, start);
+	assert_true(fd >= 0);
+	assert_int_equal(proc_signal(fd, 0), 0);
+	assert_int_equal(proc_wait_gone(fd, 0), -ETIMEDOUT);
+	assert_int_equal(proc_signal(fd, SIGKILL), 0);
+	assert_int_equal(proc_wait_gone(fd, 10000), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(proc_signal(fd, 0), -ESRCH);
+	assert_int_equal(proc_wait_gone(fd, 0), 0);
+	assert_int_equal(proc_open_exact(pid, start), -ESRCH);
+	fd_close(&fd);
+	assert_int_equal(fd_count_open(), before);
+	assert_int_equal(proc_signal(-1, 0), -EBADF);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_start_time),
+	    cmocka_unit_test(test_exact),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

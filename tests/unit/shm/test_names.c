@@ -1,0 +1,45 @@
+/* Tests of the tables of names: every value of an enum has a name of its own, others have "?". */
+#include "shm/ring.h"
+#include "tests/unit/shm/shm_testing.h"
+
+static void check_names(const char *(*name)(uint32_t), uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		assert_non_null(name(i));
+		assert_int_not_equal(name(i)[0], '\0');
+		assert_string_not_equal(name(i), "?");
+		for (uint32_t j = 0; j < i; j++)
+			assert_string_not_equal(name(i), name(j));
+	}
+	assert_string_equal(name(count), "?");
+	assert_string_equal(name(UINT32_MAX), "?");
+}
+
+static void test_every_value_has_its_own_name(void **state)
+{
+	(void)state;
+	check_names(slot_state_name, SLOT_STATES);
+	check_names(slot_source_name, SOURCES);
+	check_names(ring_kind_name, EVENT_KINDS);
+}
+
+/* Names that clients see in replies. */
+static void test_names_of_the_interface(void **state)
+{
+	(void)state;
+	assert_string_equal(slot_source_name(SOURCE_ACTIVE), "active");
+	assert_string_equal(slot_source_name(SOURCE_WARM), "warm");
+	assert_string_equal(slot_source_name(SOURCE_PREWARMED), "prewarmed");
+	assert_string_equal(slot_source_name(SOURCE_COLD), "cold");
+	assert_string_equal(slot_state_name(SLOT_QUARANTINED), "quarantined");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_every_value_has_its_own_name),
+	    cmocka_unit_test(test_names_of_the_interface),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,264 @@
+/* Tests of shm/repair.c. */
+#include "shm/repair.h"
+
+#include <errno.h>
+
+#include "tests/unit/shm/shm_testing.h"
+
+#define SLOTS 16U
+
+static void test_sound_parts_of_every_state(void **state)
+{
+	static const struct slot_sup fresh;
+
+	(void)state;
+	assert_int_equal(repair_check_sup(&fresh, SLOTS), 0);
+	for (uint32_t i = 0; i < SLOT_STATES; i++) {
+		struct slot_sup part = part_make(i, 3);
+
+		assert_int_equal(repair_check_sup(&part, SLOTS), 0);
+	}
+}
+
+static void test_states_without_scope_or_worker_need_none(void **state)
+{
+	static const uint32_t early[] = {SLOT_RESERVED, SLOT_BOOTING, SLOT_CLOSING};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(early) / sizeof(early[0]); i++) {
+		struct slot_sup part = {.generation = 1, .state = early[i]};
+
+		assert_int_equal(repair_check_sup(&part, SLOTS), 0);
+	}
+	struct slot_sup stock = part_make(SLOT_STOCK, 3);
+
+	memset(stock.token, 0, sizeof(stock.token));
+	memset(stock.identity, 0, sizeof(stock.identity));
+	assert_int_equal(repair_check_sup(&stock, SLOTS), 0);
+
+	struct slot_sup anonymous = part_make(SLOT_ACTIVE, 3);
+
+	anonymous.flags = SLOT_FLAG_ANONYMOUS;
+	memset(anonymous.identity, 0, sizeof(anonymous.identity));
+	assert_int_equal(repair_check_sup(&anonymous, SLOTS), 0);
+}
+
+/* Each changes one thing of a sound warm part. */
+static void spoil_state(struct slot_sup *p)
+{
+	p->state = SLOT_STATES;
+}
+static void spoil_source(struct slot_sup *p)
+{
+	p->source = SOURCES;
+}
+static void spoil_flags(struct slot_sup *p)
+{
+	p->flags = 1U << 31;
+}
+static void spoil_generation(struct slot_sup *p)
+{
+	p->generation = 0;
+}
+static void spoil_pid(struct slot_sup *p)
+{
+	p->worker_pid = 0;
+}
+static void spoil_pid_sign(struct slot_sup *p)
+{
+	p->worker_pid = -1;
+}
+static void spoil_start(struct slot_sup *p)
+{
+	p->worker_start = 0;
+}
+static void spoil_name(struct slot_sup *p)
+{
+	p->name[0] = '\0';
+}
+static void spoil_leases(struct slot_sup *p)
+{
+	p->leases = 1;
+}
+static void spoil_token_missing(struct slot_sup *p)
+{
+	memset(p->token, 0, sizeof(p->token));
+}
+static void spoil_token_short(struct slot_sup *p)
+{
+	p->token[15] = '\0';
+}
+static void spoil_token_digit(struct slot_sup *p)
+{
+	p->token[3] = 'A';
+}
+static void spoil_token_end(struct slot_sup *p)
+{
+	memset(p->token, 'a', sizeof(p->token));
+}
+static void spoil_identity(struct slot_sup *p)
+{
+	memset(p->identity, 0, sizeof(p->identity));
+}
+static void spoil_user_end(struct slot_sup *p)
+{
+	memset(p->user, 'u', sizeof(p->user));
+}
+static void spoil_error_end(struct slot_sup *p)
+{
+	memset(p->last_error, 'e', sizeof(p->last_error));
+}
+static void spoil_index_link(struct slot_sup *p)
+{
+	p->index_next = SLOTS;
+}
+static void spoil_prev_link(struct slot_sup *p)
+{
+	p->warm_prev = SHM_NONE - 1;
+}
+static void spoil_next_link(struct slot_sup *p)
+{
+	p->warm_next = SLOTS;
+}
+
+static void (*const spoilers[])(struct slot_sup *) = {
+    spoil_state,
+    spoil_source,
+    spoil_flags,
+    spoil_generation,
+    spoil_pid,
+    spoil_pid_sign,
+    spoil_start,
+    spoil_name,
+    spoil_leases,
+    spoil_token_missing,
+    spoil_token_short,
+    spoil_token_digit,
+    spoil_token_end,
+    spoil_identity,
+    spoil_user_end,
+    spoil_error_end,
+    spoil_index_link,
+    spoil_prev_link,
+    spoil_next_link,
+};
+
+static void test_impossible_parts_are_refused(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(spoilers) / sizeof(spoilers[0]); i++) {
+		struct slot_sup part = part_make(SLOT_WARM, 3);
+
+		spoilers[i](&part);
+		if (repair_check_sup(&part, SLOTS) != -EINVAL)
+			fail_msg("spoiler %zu was accepted", i);
+	}
+}
+
+/* A page as a dead worker may leave it: both counters odd, things under way. */
+static struct shm_slot *spoiled_page(const struct slot_sup *published)
+{
+	struct shm_slot *slot = page_make();
+	struct slot_work work = {.generation = published->generation, .exec_total = 12};
+
+	slot_publish_sup(slot, published);
+	slot_publish_work(slot, &work);
+	atomic_fetch_add(&slot->sup_seq, 1);
+	atomic_fetch_add(&slot->work_seq, 1);
+	atomic_store(&slot->in_flight, 2);
+	for (size_t i = 0; i < SHM_CONNS; i++)
+		atomic_store(&slot->conns[i], CONN_WORD(i + 1, CONN_IDLE));
+	return slot;
+}
+
+static void assert_repaired(const struct shm_slot *slot, const struct slot_sup *expected)
+{
+	static const struct slot_work no_work;
+	struct slot_sup sup;
+	struct slot_work work;
+
+	assert_int_equal(slot_read_sup(slot, &sup), 0);
+	assert_memory_equal(&sup, expected, sizeof(sup));
+	assert_int_equal(slot_read_work(slot, &work), 0);
+	assert_memory_equal(&work, &no_work, sizeof(work));
+	assert_int_equal(atomic_load(&slot->in_flight), 0);
+	for (size_t i = 0; i < SHM_CONNS; i++)
+		assert_int_equal(atomic_load(&slot->conns[i]), 0);
+}
+
+static void test_the_mirror_is_restored(void **state)
+{
+	struct slot_sup garbage;
+	struct slot_sup mirror = part_make(SLOT_BOOTING, 3);
+	struct shm_slot *slot;
+
+	(void)state;
+	memset(&garbage, 0xee, sizeof(garbage));
+	slot = spoiled_page(&garbage);
+	assert_int_equal(repair_slot(slot, &mirror), 0);
+	assert_repaired(slot, &mirror);
+	assert_int_equal(repair_slot(slot, &mirror), 0); /* twice is as once */
+	assert_repaired(slot, &mirror);
+	page_free(slot);
+}
+
+static void test_a_mirror_that_is_impossible_repairs_nothing(void **state)
+{
+	struct slot_sup mirror = part_make(SLOT_STATES, 3);
+	struct shm_slot *slot = page_make();
+
+	(void)state;
+	assert_int_equal(repair_slot(slot, &mirror), -EINVAL);
+	page_free(slot);
+}
+
+static void test_without_a_mirror_a_sound_part_stays(void **state)
+{
+	struct slot_sup part = part_make(SLOT_ACTIVE, 3);
+	struct shm_slot *slot = spoiled_page(&part);
+
+	(void)state;
+	assert_int_equal(repair_slot(slot, NULL), 0);
+	assert_repaired(slot, &part);
+	page_free(slot);
+}
+
+static void publish_until_killed(void *ctx)
+{
+	struct slot_sup other = part_make(SLOT_WARM, 9);
+
+	(void)setenv("SBX_FAULT", "slot-publish=kill", 1);
+	slot_publish_sup(ctx, &other);
+}
+
+/* Half of one box and half of another must not pass for either. */
+static void test_without_a_mirror_a_part_torn_between_boxes_is_refused(void **state)
+{
+	struct slot_sup part = part_make(SLOT_ACTIVE, 3);
+	struct shm_slot *slot = page_make();
+	struct slot_sup out;
+
+	(void)state;
+	slot_publish_sup(slot, &part);
+	die_after(publish_until_killed, slot);
+	assert_int_equal(repair_slot(slot, NULL), -EINVAL);
+	assert_int_equal(slot_read_sup(slot, &out), -EAGAIN);
+	assert_int_equal(repair_slot(slot, &part), 0);
+	assert_repaired(slot, &part);
+	page_free(slot);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_sound_parts_of_every_state),
+	    cmocka_unit_test(test_states_without_scope_or_worker_need_none),
+	    cmocka_unit_test(test_impossible_parts_are_refused),
+	    cmocka_unit_test(test_the_mirror_is_restored),
+	    cmocka_unit_test(test_a_mirror_that_is_impossible_repairs_nothing),
+	    cmocka_unit_test(test_without_a_mirror_a_sound_part_stays),
+	    cmocka_unit_test(test_without_a_mirror_a_part_torn_between_boxes_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,316 @@
+/*
+ * pool_checks: what must hold of every action, and of the pool's inside after every event. Part of
+ * pool_testing.h.
+ */
+#ifndef SBXD_TESTS_UNIT_SUPERVISOR_POOL_CHECKS_H
+#define SBXD_TESTS_UNIT_SUPERVISOR_POOL_CHECKS_H
+
+/* ---- actions ---- */
+
+/* Slots that count against replicas, in the rig's own picture. */
+static inline uint32_t rig_counted(const struct rig *r)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < r->rules.slots; i++)
+		n += slot_state_counts(r->slots[i].state);
+	return n;
+}
+
+static inline uint32_t rig_cap(const struct rig *r)
+{
+	switch (r->rules.policy) {
+	case REPLICA_SOFT:
+		return r->rules.slots;
+	case REPLICA_BURST:
+		return r->rules.replicas + r->rules.burst_limit;
+	case REPLICA_REJECT:
+	case REPLICA_WAIT:
+		break;
+	}
+	return r->rules.replicas;
+}
+
+/* Only what is idle is evicted, and for room only the oldest of it. */
+static inline void rig_check_evict(const struct rig *r, const struct pool_action *a)
+{
+	const struct rig_slot *victim = &r->slots[a->slot];
+
+	RIG_CHECK(r, r->in_flight[a->slot] == 0);
+	if (!strcmp(a->text, "active_idle_timeout")) {
+		RIG_CHECK(r, victim->state == SLOT_ACTIVE);
+		return;
+	}
+	RIG_CHECK(r, victim->state == SLOT_WARM);
+	if (!strcmp(a->text, "idle_timeout"))
+		return;
+	for (uint32_t i = 0; i < r->rules.slots; i++) {
+		if (r->slots[i].state == SLOT_WARM && r->in_flight[i] == 0)
+			RIG_CHECK(r, r->slots[i].parked_as >= victim->parked_as);
+	}
+}
+
+static inline void rig_check_record(const struct rig *r, const struct pool_action *a)
+{
+	RIG_CHECK(r, a->event > EVENT_NONE && a->event < EVENT_KINDS);
+	if (a->event == EVENT_EVICT)
+		rig_check_evict(r, a);
+	if (a->event != EVENT_STATE)
+		return;
+	RIG_CHECK(r, a->slot < r->rules.slots && a->from == r->slots[a->slot].state);
+	RIG_CHECK(r, slot_transition_allowed(a->from, a->to));
+	if (a->to == SLOT_RESERVED)
+		RIG_CHECK(r, rig_counted(r) < rig_cap(r));
+}
+
+/* An answer goes to who waits, and to nobody twice. */
+static inline void rig_check_reply(const struct rig *r, const struct pool_action *a)
+{
+	RIG_CHECK(r, a->req > 0 && a->req <= r->last_req);
+	RIG_CHECK(r, r->requests[a->req].outcome == WAITING);
+	if (a->kind == POOL_REFUSE)
+		RIG_CHECK(r, a->error > API_OK && a->error < API_ERRORS && a->text[0]);
+}
+
+static inline void rig_check_grant(const struct rig *r, const struct pool_action *a)
+{
+	const struct pool_box *b = pool_box_at(r->pool, a->slot);
+	const struct pool_lease *l;
+	const struct pool_waiter *w;
+
+	RIG_CHECK(r, b->generation == a->generation && b->state == SLOT_ACTIVE);
+	RIG_CHECK(r, r->slots[a->slot].state == SLOT_ACTIVE && r->slots[a->slot].worker);
+	TAILQ_FOREACH (l, &b->leases, link) {
+		if (l->id == a->lease_id)
+			break;
+	}
+	RIG_CHECK(r, l != NULL);
+	TAILQ_FOREACH (w, &b->scope->waiters, link) {
+		RIG_CHECK(r, w->r.req > a->req); /* first come, first served */
+	}
+}
+
+static inline bool rig_is_owed(const struct rig *r, enum pool_action_kind kind, uint32_t slot)
+{
+	for (uint32_t i = 0; i < r->order_count; i++) {
+		if (r->orders[i].kind == kind && r->orders[i].slot == slot)
+			return true;
+	}
+	return false;
+}
+
+static inline void rig_check_action(const struct rig *r, const struct pool_action *a)
+{
+	static const struct {
+		bool order;
+		bool worker; /* whether the slot must have one */
+		uint32_t state;
+	} orders[] = {
+	    [POOL_SPAWN] = {true, false, SLOT_BOOTING},
+	    [POOL_CHECK] = {true, true, SLOT_CHECKING},
+	    [POOL_PARK] = {true, true, SLOT_WARM},
+	    [POOL_PROMOTE] = {true, true, SLOT_ACTIVE},
+	    [POOL_CLOSE] = {true, true, SLOT_CLOSING},
+	    [POOL_KILL] = {true, true, SLOT_CLOSING},
+	    [POOL_CLEAN] = {true, false, SLOT_CLOSING},
+	    [POOL_DRAINED] = {false, false, 0},
+	};
+
+	RIG_CHECK(r, a->kind > POOL_NOTHING && a->kind <= POOL_DRAINED);
+	if (orders[a->kind].order) {
+		RIG_CHECK(r, a->slot < r->rules.slots);
+		RIG_CHECK(r, r->slots[a->slot].state == orders[a->kind].state);
+		RIG_CHECK(r, r->slots[a->slot].worker == orders[a->kind].worker);
+		RIG_CHECK(r, !rig_is_owed(r, a->kind, a->slot));
+		if (orders[a->kind].worker)
+			RIG_CHECK(r, r->slots[a->slot].generation == a->generation);
+	}
+	if (a->kind == POOL_RECORD)
+		rig_check_record(r, a);
+	if (a->kind == POOL_GRANT || a->kind == POOL_REFUSE)
+		rig_check_reply(r, a);
+	if (a->kind == POOL_GRANT)
+		rig_check_grant(r, a);
+	if (a->kind == POOL_REMOVED)
+		RIG_CHECK(r, r->requests[a->req].removal && !r->requests[a->req].removed);
+	if (a->kind == POOL_DRAINED)
+		RIG_CHECK(r, r->drained == 0);
+}
+
+/* ---- boxes ---- */
+
+static inline void rig_check_lists(const struct rig *r)
+{
+	const struct pool *p = r->pool;
+	const struct pool_box *b;
+	uint64_t parked = 0;
+	uint32_t warm = 0;
+	uint32_t queued = 0;
+
+	TAILQ_FOREACH (b, &p->warm, queue) {
+		RIG_CHECK(r, b->state == SLOT_WARM && b->parked >= parked);
+		parked = b->parked;
+		warm++;
+	}
+	TAILQ_FOREACH (b, &p->boot_queue, queue) {
+		RIG_CHECK(r, b->state == SLOT_RESERVED);
+		queued++;
+	}
+	RIG_CHECK(r, warm == p->state_count[SLOT_WARM]);
+	RIG_CHECK(r, queued == p->state_count[SLOT_RESERVED]);
+	RIG_CHECK(r, p->booting == p->state_count[SLOT_BOOTING]);
+	RIG_CHECK(r, p->booting <= p->rules.max_boots);
+	RIG_CHECK(r, queued == 0 || p->booting == p->rules.max_boots); /* no permit lies idle */
+}
+
+static inline void rig_check_box(const struct rig *r, const struct pool_box *b)
+{
+	const struct pool_scope *s = b->scope;
+	const struct pool_lease *l;
+	uint32_t leases = 0;
+	bool worker;
+
+	RIG_CHECK(r, b->state == r->slots[b->slot].state);
+	TAILQ_FOREACH (l, &b->leases, link)
+		leases++;
+	RIG_CHECK(r, leases == b->lease_count);
+	RIG_CHECK(r, (b->state == SLOT_ACTIVE) == (leases > 0));
+	if (b->state == SLOT_FREE || b->state == SLOT_QUARANTINED) {
+		RIG_CHECK(r, !s && !b->remove_req);
+		return;
+	}
+	RIG_CHECK(r, s && s->box == b && s->uid == b->uid && !strcmp(s->token, b->token));
+	RIG_CHECK(r, !memcmp(s->identity, b->identity, sizeof(s->identity)));
+	RIG_CHECK(r, b->waiters == s->waiter_count);
+	worker = r->slots[b->slot].worker;
+	RIG_CHECK(r, b->has_worker == worker);
+	if (b->state == SLOT_RESERVED)
+		RIG_CHECK(r, !worker && b->waiters > 0);
+	else if (b->state != SLOT_CLOSING)
+		RIG_CHECK(r, worker);
+	else
+		RIG_CHECK(r, worker || rig_is_owed(r, POOL_CLEAN, b->slot));
+	for (uint32_t i = b->slot + 1; i < r->rules.slots; i++) {
+		const struct pool_box *other = &r->pool->boxes[i];
+
+		if (other->state != SLOT_FREE && other->state != SLOT_QUARANTINED)
+			RIG_CHECK(r, other->uid != b->uid || strcmp(other->token, b->token) != 0);
+	}
+}
+
+static inline void rig_check_boxes(const struct rig *r)
+{
+	const struct pool *p = r->pool;
+	uint32_t count[SLOT_STATES] = {0};
+
+	for (uint32_t i = 0; i < p->rules.slots; i++) {
+		RIG_CHECK(r, p->boxes[i].slot == i && p->boxes[i].state < SLOT_STATES);
+		count[p->boxes[i].state]++;
+		rig_check_box(r, &p->boxes[i]);
+	}
+	for (uint32_t i = 0; i < SLOT_STATES; i++)
+		RIG_CHECK(r, count[i] == pool_count(p, (enum slot_state)i));
+	RIG_CHECK(r, p->free_count == count[SLOT_FREE]);
+	for (uint32_t i = 0; i < p->free_count; i++)
+		RIG_CHECK(r, p->boxes[p->free_slots[i]].state == SLOT_FREE);
+}
+
+/* ---- waiters ---- */
+
+/* Who waits must have something to wait for. */
+static inline void rig_check_scope(const struct rig *r, const struct pool_scope *s)
+{
+	const struct pool_waiter *w;
+	const struct pool_waiter *before = NULL;
+	uint32_t n = 0;
+
+	RIG_CHECK(r, s->box || !TAILQ_EMPTY(&s->waiters));
+	RIG_CHECK(r, pool_scope_get(r->pool, s->uid, s->token) == s);
+	TAILQ_FOREACH (w, &s->waiters, link) {
+		RIG_CHECK(r, w->scope == s && r->requests[w->r.req].outcome == WAITING);
+		RIG_CHECK(r, !before || before->r.req < w->r.req);
+		RIG_CHECK(r, w->for_room == (!s->box && !before));
+		before = w;
+		n++;
+	}
+	RIG_CHECK(r, n == s->waiter_count);
+	if (n > 0 && s->box)
+		RIG_CHECK(r, s->box->state != SLOT_ACTIVE && s->box->state != SLOT_WARM);
+}
+
+static inline void rig_check_waiters(const struct rig *r)
+{
+	const struct pool *p = r->pool;
+	const struct pool_scope *s;
+	const struct pool_waiter *w;
+	uint32_t in_scopes = 0;
+	uint32_t waiting = 0;
+	uint32_t for_room = 0;
+
+	for (uint32_t i = 0; i <= p->scope_mask; i++) {
+		LIST_FOREACH (s, &p->scopes[i], hash_link) {
+			rig_check_scope(r, s);
+			in_scopes += s->waiter_count;
+		}
+	}
+	TAILQ_FOREACH (w, &p->waiters, all_link) {
+		waiting++;
+		for_room += w->for_room;
+	}
+	RIG_CHECK(r, waiting == pool_waiters(p) && waiting == in_scopes);
+	RIG_CHECK(r, for_room == p->room_waiters);
+	RIG_CHECK(r, for_room == 0 || p->free_count == 0 || rig_counted(r) >= rig_cap(r));
+	RIG_CHECK(r, waiting == 0 || !p->shutting_down);
+}
+
+/* ---- time ---- */
+
+static inline void rig_check_idle(
+    const struct rig *r, const struct pool_box *b, uint64_t since, uint64_t limit)
+{
+	uint64_t used = r->activity[b->slot] > since ? r->activity[b->slot] : since;
+	uint64_t at = used + limit;
+
+	if (limit == 0)
+		return;
+	if (at <= r->now) /* something runs in it: it is looked at again and again */
+		at = r->now + NS_PER_S;
+	RIG_CHECK(r, pool_deadline(r->pool) <= at);
+}
+
+static inline void rig_check_time(const struct rig *r)
+{
+	const struct pool *p = r->pool;
+	const struct pool_waiter *w;
+	const struct pool_lease *l;
+
+	TAILQ_FOREACH (w, &p->waiters, all_link) {
+		RIG_CHECK(r, pool_deadline(p) <= w->deadline);
+	}
+	if (p->room_waiters > 0 && !TAILQ_EMPTY(&p->warm))
+		RIG_CHECK(r, pool_deadline(p) <= r->now + POOL_ROOM_LOOK);
+	for (uint32_t i = 0; i < p->rules.slots; i++) {
+		const struct pool_box *b = &p->boxes[i];
+
+		if (b->state == SLOT_BOOTING || b->state == SLOT_CHECKING ||
+		    b->state == SLOT_CLOSING)
+			RIG_CHECK(r, b->deadline != CLOCK_NEVER && pool_deadline(p) <= b->deadline);
+		if (b->state == SLOT_WARM)
+			rig_check_idle(r, b, b->parked, p->rules.idle_timeout);
+		if (b->state == SLOT_ACTIVE)
+			rig_check_idle(r, b, b->leased, p->rules.active_idle_timeout);
+		TAILQ_FOREACH (l, &b->leases, link) {
+			RIG_CHECK(r, pool_deadline(p) <= l->expires);
+		}
+	}
+}
+
+static inline void rig_check_pool(const struct rig *r)
+{
+	rig_check_lists(r);
+	rig_check_boxes(r);
+	rig_check_waiters(r);
+	rig_check_time(r);
+}
+
+#endif

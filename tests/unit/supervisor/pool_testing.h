@@ -1,0 +1,474 @@
+/*
+ * pool_testing: a rig around a pool: a fake clock, a scripted gauge, and the worker's side of the
+ * talk. It keeps its own picture of every slot from the actions alone, and fails the test when an
+ * action or the pool's inside does not go with it.
+ */
+#ifndef SBXD_TESTS_UNIT_SUPERVISOR_POOL_TESTING_H
+#define SBXD_TESTS_UNIT_SUPERVISOR_POOL_TESTING_H
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shm/slot.h"
+#include "supervisor/pool_int.h"
+
+#define RIG_SLOTS 16U
+#define RIG_REQS 1024U
+#define RIG_LOG 4096U
+#define RIG_UID 1000U
+
+/* What has become of a request. */
+enum { WAITING = 0, GONE = 1 };
+#define GOT(source) (100 + (int)(source))
+#define REFUSED(error) (200 + (int)(error))
+
+struct rig_request {
+	int outcome;
+	uint64_t lease; /* of a grant */
+	uint32_t slot;
+	uint64_t generation;
+	uint64_t waited;
+	char text[120]; /* of a refusal */
+	bool removal;	/* it waits for POOL_REMOVED */
+	bool removed;
+};
+
+/* An order that a worker, or the janitor, owes an answer to. */
+struct rig_order {
+	enum pool_action_kind kind;
+	uint32_t slot;
+	uint64_t generation;
+};
+
+struct rig_slot {
+	uint32_t state; /* as the records have told */
+	uint64_t parked_as;
+	bool worker; /* a process runs */
+	uint64_t generation;
+};
+
+struct rig {
+	struct pool *pool;
+	struct pool_rules rules;
+	uint64_t now;
+	uint32_t in_flight[RIG_SLOTS]; /* the gauge */
+	uint64_t activity[RIG_SLOTS];
+	struct rig_slot slots[RIG_SLOTS];
+	uint64_t parkings;
+	struct rig_request requests[RIG_REQS];
+	uint64_t last_req;
+	struct rig_order orders[RIG_LOG]; /* not answered yet, oldest first */
+	uint32_t order_count;
+	uint32_t held; /* kinds of order, one bit each, that are left unanswered */
+	bool sick;     /* checks are answered with unhealthy */
+	bool unclean;  /* cleanups fail */
+	uint32_t drained;
+	const char *doing; /* for messages of a random run */
+	uint64_t seed;
+	uint32_t step;
+	uint32_t log_count;
+	struct pool_action log[RIG_LOG];
+};
+
+#define HOLD(kind) (1U << (kind))
+#define HOLD_ALL UINT32_MAX
+
+#define RIG_CHECK(r, cond)                                                                        \
+	do {                                                                                      \
+		if (!(cond))                                                                      \
+			fail_msg("%s:%d: %s (seed %" PRIu64 ", step %u: %s)", __FILE__, __LINE__, \
+			    #cond, (r)->seed, (r)->step, (r)->doing ? (r)->doing : "");           \
+	} while (0)
+
+#include "tests/unit/supervisor/pool_checks.h"
+
+static inline uint32_t rig_gauge_in_flight(void *ctx, uint32_t slot)
+{
+	return ((const struct rig *)ctx)->in_flight[slot];
+}
+
+static inline uint64_t rig_gauge_activity(void *ctx, uint32_t slot)
+{
+	return ((const struct rig *)ctx)->activity[slot];
+}
+
+/* ---- beginning and end ---- */
+
+static const struct pool_rules rig_rules = {
+    .slots = 8,
+    .replicas = 3,
+    .policy = REPLICA_SOFT,
+    .burst_limit = 2,
+    .max_boots = 4,
+    .acquire_timeout = 60 * NS_PER_S,
+    .idle_timeout = 600 * NS_PER_S,
+    .check_timeout = 5 * NS_PER_S,
+    .boot_timeout = 30 * NS_PER_S,
+    .close_grace = 2 * NS_PER_S,
+};
+
+static inline void rig_start(struct rig *r, const struct pool_rules *rules)
+{
+	const struct pool_gauge gauge = {rig_gauge_in_flight, rig_gauge_activity, r};
+
+	memset(r, 0, offsetof(struct rig, log));
+	r->rules = *rules;
+	r->now = 1000 * NS_PER_S;
+	r->pool = pool_create(rules, &gauge, 41);
+	assert_non_null(r->pool);
+}
+
+/* cmocka setup: a rig with rig_rules, which a test may change by rig_use(). */
+static inline int rig_setup(void **state)
+{
+	struct rig *r = calloc(1, sizeof(*r));
+
+	assert_non_null(r);
+	rig_start(r, &rig_rules);
+	*state = r;
+	return 0;
+}
+
+static inline int rig_teardown(void **state)
+{
+	struct rig *r = *state;
+
+	pool_destroy(r->pool);
+	free(r);
+	return 0;
+}
+
+#define rig_test(fn) cmocka_unit_test_setup_teardown(fn, rig_setup, rig_teardown)
+
+/* ---- what the pool says ---- */
+
+static inline void rig_owe(struct rig *r, const struct pool_action *a)
+{
+	RIG_CHECK(r, r->order_count < RIG_LOG);
+	r->orders[r->order_count++] = (struct rig_order){a->kind, a->slot, a->generation};
+}
+
+/* Forgets what the ended worker of a slot owed. */
+static inline void rig_forgive(struct rig *r, uint32_t slot)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < r->order_count; i++) {
+		if (r->orders[i].slot != slot)
+			r->orders[kept++] = r->orders[i];
+	}
+	r->order_count = kept;
+}
+
+static inline void rig_take_action(struct rig *r, const struct pool_action *a)
+{
+	rig_check_action(r, a);
+	switch (a->kind) {
+	case POOL_SPAWN:
+		r->slots[a->slot].worker = true;
+		r->slots[a->slot].generation = a->generation;
+		rig_owe(r, a);
+		break;
+	case POOL_CHECK:
+	case POOL_CLOSE:
+	case POOL_KILL:
+	case POOL_CLEAN:
+		rig_owe(r, a);
+		break;
+	case POOL_GRANT:
+		r->requests[a->req].outcome = GOT(a->source);
+		r->requests[a->req].lease = a->lease_id;
+		r->requests[a->req].slot = a->slot;
+		r->requests[a->req].generation = a->generation;
+		r->requests[a->req].waited = a->waited;
+		break;
+	case POOL_REFUSE:
+		r->requests[a->req].outcome = REFUSED(a->error);
+		memcpy(r->requests[a->req].text, a->text, sizeof(a->text));
+		break;
+	case POOL_REMOVED:
+		r->requests[a->req].removed = true;
+		break;
+	case POOL_RECORD:
+		if (a->event != EVENT_STATE)
+			break;
+		r->slots[a->slot].state = a->to;
+		if (a->to == SLOT_WARM)
+			r->slots[a->slot].parked_as = ++r->parkings;
+		break;
+	case POOL_DRAINED:
+		r->drained++;
+		break;
+	case POOL_NOTHING:
+	case POOL_PARK:
+	case POOL_PROMOTE:
+		break;
+	}
+	RIG_CHECK(r, r->log_count < RIG_LOG);
+	r->log[r->log_count++] = *a;
+}
+
+static inline void rig_take_actions(struct rig *r)
+{
+	struct pool_action a;
+
+	while (pool_next_action(r->pool, &a))
+		rig_take_action(r, &a);
+	while (pool_next_dirty(r->pool))
+		;
+	rig_check_pool(r);
+}
+
+/* ---- the worker's side ---- */
+
+static inline void rig_worker_ends(struct rig *r, uint32_t slot, const char *how)
+{
+	uint64_t gen = r->slots[slot].generation;
+
+	r->slots[slot].worker = false;
+	rig_forgive(r, slot);
+	pool_worker_gone(r->pool, r->now, slot, gen, 9, how);
+	rig_take_actions(r);
+}
+
+static inline void rig_answer(struct rig *r, const struct rig_order *o)
+{
+	switch (o->kind) {
+	case POOL_SPAWN:
+		pool_booted(r->pool, r->now, o->slot, o->generation);
+		break;
+	case POOL_CHECK:
+		pool_checked(r->pool, r->now, o->slot, o->generation, !r->sick,
+		    r->sick ? "no answer from the guest" : "");
+		break;
+	case POOL_CLOSE:
+	case POOL_KILL:
+		rig_worker_ends(r, o->slot, "ended as told");
+		break;
+	default:
+		pool_cleaned(r->pool, r->now, o->slot, o->generation, !r->unclean,
+		    r->unclean ? "a mount is busy" : "");
+		break;
+	}
+	rig_take_actions(r);
+}
+
+/* Answers the n-th order, whatever is held. */
+static inline void rig_answer_nth(struct rig *r, uint32_t n)
+{
+	struct rig_order o = r->orders[n];
+
+	r->order_count--;
+	memmove(&r->orders[n], &r->orders[n + 1], (r->order_count - n) * sizeof(o));
+	rig_answer(r, &o);
+}
+
+/* Answers the order that a slot got first of those it has. */
+static inline void rig_answer_slot(struct rig *r, uint32_t slot)
+{
+	for (uint32_t i = 0; i < r->order_count; i++) {
+		if (r->orders[i].slot == slot) {
+			rig_answer_nth(r, i);
+			return;
+		}
+	}
+	fail_msg("slot %u owes no answer", slot);
+}
+
+/* Answers, in order, all that is not held, until nothing is left to answer. */
+static inline void rig_settle(struct rig *r)
+{
+	uint32_t i = 0;
+
+	rig_take_actions(r);
+	while (i < r->order_count) {
+		if (r->held & HOLD(r->orders[i].kind)) {
+			i++;
+			continue;
+		}
+		rig_answer_nth(r, i);
+		i = 0;
+	}
+}
+
+/* The worker of a slot dies. */
+static inline void rig_crash(struct rig *r, uint32_t slot)
+{
+	rig_worker_ends(r, slot, "killed by signal 9");
+	rig_settle(r);
+}
+
+/* Answers from now on what was held until now. */
+static inline void rig_let_go(struct rig *r)
+{
+	r->held = 0;
+	rig_settle(r);
+}
+
+/* Lets time pass, as sbxd's timer would: the pool is called when it wants to be, and only then. */
+static inline void rig_pass(struct rig *r, uint64_t ns)
+{
+	uint64_t end = r->now + ns;
+
+	while (pool_deadline(r->pool) <= end) {
+		if (pool_deadline(r->pool) > r->now)
+			r->now = pool_deadline(r->pool);
+		pool_tick(r->pool, r->now);
+		RIG_CHECK(r, pool_deadline(r->pool) > r->now);
+		rig_settle(r);
+	}
+	r->now = end;
+}
+
+static inline void rig_use(struct rig *r, const struct pool_rules *rules)
+{
+	r->rules = *rules;
+	pool_set_rules(r->pool, rules, r->now);
+	rig_settle(r);
+}
+
+/* ---- the clients' side ---- */
+
+/* The next request, for user "u" and the thread. */
+static inline struct pool_request rig_request(struct rig *r, const char *thread)
+{
+	struct pool_request q = {.uid = RIG_UID, .user = "u", .thread = thread};
+
+	q.req = ++r->last_req;
+	RIG_CHECK(r, q.req < RIG_REQS);
+	q.lease_id = 5000 + q.req;
+	(void)snprintf(q.spec.image, sizeof(q.spec.image), "host");
+	assert_int_equal(identity_scope(q.user, thread, &q.id), 0);
+	return q;
+}
+
+static inline uint64_t rig_send(struct rig *r, const struct pool_request *q)
+{
+	pool_acquire(r->pool, r->now, q);
+	rig_settle(r);
+	return q->req;
+}
+
+static inline uint64_t rig_acquire(struct rig *r, const char *thread)
+{
+	struct pool_request q = rig_request(r, thread);
+
+	return rig_send(r, &q);
+}
+
+static inline int rig_outcome(const struct rig *r, uint64_t req)
+{
+	return r->requests[req].outcome;
+}
+
+#define assert_outcome(r, req, expected) assert_int_equal(rig_outcome(r, req), expected)
+
+static inline uint64_t rig_lease(const struct rig *r, uint64_t req)
+{
+	return r->requests[req].lease;
+}
+
+static inline void rig_leave(struct rig *r, uint64_t req)
+{
+	if (r->requests[req].outcome == WAITING)
+		r->requests[req].outcome = GONE;
+	pool_client_gone(r->pool, r->now, req);
+	rig_settle(r);
+}
+
+/* The box of the thread's scope, or NULL. */
+static inline const struct pool_box *rig_box(const struct rig *r, const char *thread)
+{
+	struct identity id;
+
+	assert_int_equal(identity_scope("u", thread, &id), 0);
+	return pool_box_find(r->pool, RIG_UID, id.token);
+}
+
+/* Its state; SLOT_FREE when there is none. */
+static inline uint32_t rig_state(const struct rig *r, const char *thread)
+{
+	const struct pool_box *b = rig_box(r, thread);
+
+	return b ? b->state : SLOT_FREE;
+}
+
+#define assert_state(r, thread, expected) assert_int_equal(rig_state(r, thread), expected)
+
+static inline enum pool_release_result rig_release(
+    struct rig *r, const char *thread, uint64_t lease_id)
+{
+	enum pool_release_result result;
+	struct identity id;
+
+	assert_int_equal(identity_scope("u", thread, &id), 0);
+	result = pool_release(r->pool, r->now, RIG_UID, id.token, lease_id);
+	rig_settle(r);
+	return result;
+}
+
+static inline int rig_remove(struct rig *r, const char *thread, bool force, uint64_t *req)
+{
+	struct identity id;
+	int rc;
+
+	*req = ++r->last_req;
+	RIG_CHECK(r, *req < RIG_REQS);
+	assert_int_equal(identity_scope("u", thread, &id), 0);
+	rc = pool_remove(r->pool, r->now, RIG_UID, id.token, force, *req);
+	r->requests[*req].outcome = GONE; /* no acquire */
+	r->requests[*req].removal = rc == 0;
+	rig_settle(r);
+	return rc;
+}
+
+/* A box that was acquired and released. */
+static inline const struct pool_box *rig_park(struct rig *r, const char *thread)
+{
+	uint64_t req = rig_acquire(r, thread);
+
+	assert_int_equal(rig_release(r, thread, rig_lease(r, req)), POOL_RELEASE_WARM);
+	return rig_box(r, thread);
+}
+
+static inline void rig_shutdown(struct rig *r)
+{
+	pool_shutdown(r->pool, r->now);
+	rig_settle(r);
+}
+
+/* ---- what was said so far ---- */
+
+static inline void rig_forget(struct rig *r)
+{
+	r->log_count = 0;
+}
+
+/* Actions of a kind since rig_forget(). */
+static inline uint32_t rig_said(const struct rig *r, enum pool_action_kind kind)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < r->log_count; i++)
+		n += r->log[i].kind == kind;
+	return n;
+}
+
+static inline uint32_t rig_recorded(const struct rig *r, uint32_t event)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < r->log_count; i++)
+		n += r->log[i].kind == POOL_RECORD && r->log[i].event == event;
+	return n;
+}
+
+#endif

@@ -1,0 +1,499 @@
+/* Tests of supervisor/pool_acquire.c. */
+#include "tests/unit/supervisor/pool_testing.h"
+
+/* Sends a request for the thread with another image than usual. */
+static uint64_t acquire_image(struct rig *r, const char *thread, const char *image)
+{
+	struct pool_request q = rig_request(r, thread);
+
+	(void)snprintf(q.spec.image, sizeof(q.spec.image), "%s", image);
+	memset(q.spec.digest, image[0], sizeof(q.spec.digest));
+	return rig_send(r, &q);
+}
+
+/* ---- the ways to a box ---- */
+
+static void test_a_new_scope_boots_a_box(void **state)
+{
+	struct rig *r = *state;
+	struct pool_request q = rig_request(r, "t");
+	const struct pool_box *b;
+
+	q.spec.memory_mib = 77;
+	rig_send(r, &q);
+	assert_outcome(r, q.req, GOT(SOURCE_COLD));
+	assert_int_equal(rig_said(r, POOL_SPAWN), 1);
+	assert_int_equal(rig_said(r, POOL_PROMOTE), 1);
+	assert_int_equal(rig_said(r, POOL_CHECK), 0);
+	b = rig_box(r, "t");
+	assert_int_equal(b->state, SLOT_ACTIVE);
+	assert_int_equal(b->slot, 0);
+	assert_int_equal(b->generation, 42); /* after the last one that was given */
+	assert_int_equal(b->uid, RIG_UID);
+	assert_string_equal(b->token, q.id.token);
+	assert_memory_equal(b->identity, q.id.digest, sizeof(b->identity));
+	assert_string_equal(b->user, "u");
+	assert_string_equal(b->thread, "t");
+	assert_string_equal(b->spec.image, "host");
+	assert_int_equal(b->spec.memory_mib, 77);
+	assert_int_equal(b->flags, 0);
+	assert_int_equal(b->created, r->now);
+	assert_int_equal(b->lease_count, 1);
+	assert_int_equal(rig_lease(r, q.req), q.lease_id);
+}
+
+static void test_an_active_box_gives_another_lease(void **state)
+{
+	struct rig *r = *state;
+	uint64_t first = rig_acquire(r, "t");
+	uint64_t second;
+
+	rig_forget(r);
+	second = rig_acquire(r, "t");
+	assert_outcome(r, second, GOT(SOURCE_ACTIVE));
+	assert_int_equal(r->requests[second].generation, r->requests[first].generation);
+	assert_int_equal(rig_box(r, "t")->lease_count, 2);
+	assert_int_equal(rig_box(r, "t")->acquires, 2);
+	assert_int_equal(r->log_count, 1); /* the grant, and nothing to the worker */
+}
+
+static void test_a_warm_box_is_checked_then_given(void **state)
+{
+	struct rig *r = *state;
+	uint64_t generation = rig_park(r, "t")->generation;
+	uint64_t req;
+
+	rig_forget(r);
+	r->held = HOLD(POOL_CHECK);
+	req = rig_acquire(r, "t");
+	assert_outcome(r, req, WAITING);
+	assert_state(r, "t", SLOT_CHECKING);
+	rig_let_go(r);
+	assert_outcome(r, req, GOT(SOURCE_WARM));
+	assert_int_equal(r->requests[req].generation, generation);
+	assert_int_equal(rig_said(r, POOL_CHECK), 1);
+	assert_int_equal(rig_said(r, POOL_PROMOTE), 1);
+	assert_int_equal(rig_said(r, POOL_SPAWN), 0);
+}
+
+static void test_flags_tell_what_the_request_lacked(void **state)
+{
+	struct rig *r = *state;
+	struct pool_request q = rig_request(r, "t");
+
+	q.anonymous = true;
+	q.no_user = true;
+	q.user = NULL;
+	q.thread = NULL;
+	rig_send(r, &q);
+	assert_outcome(r, q.req, GOT(SOURCE_COLD));
+	assert_int_equal(rig_box(r, "t")->flags, SLOT_FLAG_ANONYMOUS | SLOT_FLAG_NO_USER);
+	assert_string_equal(rig_box(r, "t")->user, "");
+}
+
+static void test_the_wait_is_told(void **state)
+{
+	struct rig *r = *state;
+	uint64_t req;
+
+	r->held = HOLD(POOL_SPAWN);
+	req = rig_acquire(r, "t");
+	rig_pass(r, 3 * NS_PER_S);
+	rig_let_go(r);
+	assert_int_equal(r->requests[req].waited, 3 * NS_PER_S);
+}
+
+/* ---- queues ---- */
+
+static void test_one_scope_is_served_in_order(void **state)
+{
+	struct rig *r = *state;
+	uint64_t req[5];
+	uint32_t n = 0;
+
+	r->held = HOLD(POOL_SPAWN);
+	for (int i = 0; i < 5; i++)
+		req[i] = rig_acquire(r, "t");
+	assert_int_equal(pool_waiters(r->pool), 5);
+	assert_int_equal(rig_box(r, "t")->waiters, 5);
+	rig_let_go(r);
+	for (uint32_t i = 0; i < r->log_count; i++) {
+		if (r->log[i].kind == POOL_GRANT)
+			assert_int_equal(r->log[i].req, req[n++]);
+	}
+	assert_int_equal(n, 5);
+	assert_outcome(r, req[0], GOT(SOURCE_COLD));
+	assert_outcome(r, req[4], GOT(SOURCE_ACTIVE));
+	assert_int_equal(rig_box(r, "t")->waiters, 0);
+}
+
+static void test_200_acquires_of_a_new_scope_boot_one_box(void **state)
+{
+	struct rig *r = *state;
+	uint64_t req[200];
+
+	r->held = HOLD(POOL_SPAWN);
+	for (int i = 0; i < 200; i++)
+		req[i] = rig_acquire(r, "t");
+	rig_let_go(r);
+	assert_int_equal(rig_said(r, POOL_SPAWN), 1);
+	assert_int_equal(rig_said(r, POOL_GRANT), 200);
+	for (int i = 0; i < 200; i++)
+		assert_outcome(r, req[i], GOT(i == 0 ? SOURCE_COLD : SOURCE_ACTIVE));
+	assert_int_equal(rig_box(r, "t")->lease_count, 200);
+}
+
+static void test_a_boot_that_hangs_holds_up_no_other_scope(void **state)
+{
+	struct rig *r = *state;
+	uint64_t stuck;
+	uint64_t other;
+	uint32_t slot;
+
+	r->held = HOLD(POOL_SPAWN);
+	stuck = rig_acquire(r, "stuck");
+	other = rig_acquire(r, "other");
+	slot = rig_box(r, "other")->slot;
+	rig_answer_slot(r, slot);
+	assert_outcome(r, other, GOT(SOURCE_COLD));
+	assert_int_equal(rig_release(r, "other", 0), POOL_RELEASE_WARM);
+	other = rig_acquire(r, "other");
+	assert_outcome(r, other, GOT(SOURCE_WARM));
+	assert_outcome(r, stuck, WAITING);
+}
+
+static void test_who_waited_too_long_is_told(void **state)
+{
+	struct rig *r = *state;
+	struct pool_request q = rig_request(r, "t");
+	uint64_t patient;
+
+	r->held = HOLD(POOL_SPAWN);
+	q.wait_limit = 2 * NS_PER_S;
+	rig_send(r, &q);
+	patient = rig_acquire(r, "t");
+	rig_pass(r, 2 * NS_PER_S - 1);
+	assert_outcome(r, q.req, WAITING);
+	rig_pass(r, 1);
+	assert_outcome(r, q.req, REFUSED(API_TIMEOUT));
+	assert_outcome(r, patient, WAITING);
+	rig_let_go(r);
+	assert_outcome(r, patient, GOT(SOURCE_COLD));
+}
+
+static void test_acquire_timeout_is_the_limit_of_who_gave_none(void **state)
+{
+	struct rig *r = *state;
+	struct pool_rules rules = rig_rules;
+	uint64_t req;
+
+	rules.boot_timeout = 1000 * NS_PER_S;
+	rig_use(r, &rules);
+	r->held = HOLD(POOL_SPAWN);
+	req = rig_acquire(r, "t");
+	rig_pass(r, 60 * NS_PER_S - 1);
+	assert_outcome(r, req, WAITING);
+	rig_pass(r, 1);
+	assert_outcome(r, req, REFUSED(API_TIMEOUT));
+	assert_state(r, "t", SLOT_BOOTING); /* it goes on, for the next */
+	rules.acquire_timeout = 0;
+	rig_use(r, &rules);
+	req = rig_acquire(r, "t");
+	rig_pass(r, 900 * NS_PER_S);
+	assert_outcome(r, req, WAITING);
+	rig_let_go(r);
+	assert_outcome(r, req, GOT(SOURCE_COLD));
+}
+
+/* ---- health checks ---- */
+
+static void test_a_check_is_skipped_within_the_window(void **state)
+{
+	struct rig *r = *state;
+	struct pool_rules rules = rig_rules;
+	uint64_t req;
+
+	rules.check_skip = 10 * NS_PER_S;
+	rig_use(r, &rules);
+	rig_park(r, "t");
+	rig_pass(r, 10 * NS_PER_S);
+	rig_forget(r);
+	req = rig_acquire(r, "t");
+	assert_outcome(r, req, GOT(SOURCE_WARM));
+	assert_int_equal(rig_said(r, POOL_CHECK), 0);
+	assert_int_equal(rig_said(r, POOL_PROMOTE), 1);
+	rig_release(r, "t", 0);
+	rig_pass(r, 10 * NS_PER_S + 1);
+	req = rig_acquire(r, "t");
+	assert_outcome(r, req, GOT(SOURCE_WARM));
+	assert_int_equal(rig_said(r, POOL_CHECK), 1);
+}
+
+static void test_a_failed_check_gives_a_new_box_to_the_same_waiter(void **state)
+{
+	struct rig *r = *state;
+	uint64_t generation = rig_park(r, "t")->generation;
+	uint64_t req[3];
+
+	rig_forget(r);
+	r->held = HOLD_ALL;
+	for (int i = 0; i < 3; i++)
+		req[i] = rig_acquire(r, "t");
+	r->sick = true;
+	r->held = HOLD(POOL_SPAWN);
+	rig_settle(r);
+	assert_outcome(r, req[0], WAITING);
+	assert_int_equal(rig_said(r, POOL_CHECK), 1);
+	assert_int_equal(rig_said(r, POOL_KILL), 1);
+	assert_int_equal(rig_said(r, POOL_CLEAN), 1);
+	assert_int_equal(rig_recorded(r, EVENT_CHECK_FAILED), 1);
+	assert_state(r, "t", SLOT_BOOTING);
+	rig_let_go(r);
+	assert_outcome(r, req[0], GOT(SOURCE_COLD));
+	assert_outcome(r, req[1], GOT(SOURCE_ACTIVE)); /* in order: the rig sees to it */
+	assert_outcome(r, req[2], GOT(SOURCE_ACTIVE));
+	assert_true(rig_box(r, "t")->generation > generation);
+}
+
+static void test_a_check_without_answer_counts_as_failed(void **state)
+{
+	struct rig *r = *state;
+	uint64_t req;
+
+	rig_park(r, "t");
+	rig_forget(r);
+	r->held = HOLD(POOL_CHECK);
+	req = rig_acquire(r, "t");
+	rig_pass(r, 5 * NS_PER_S - 1);
+	assert_state(r, "t", SLOT_CHECKING);
+	rig_pass(r, 1);
+	assert_int_equal(rig_said(r, POOL_KILL), 1);
+	assert_outcome(r, req, GOT(SOURCE_COLD));
+}
+
+/* ---- who is who ---- */
+
+static void test_equal_names_of_other_uids_never_meet(void **state)
+{
+	struct rig *r = *state;
+	struct pool_request q;
+	const struct pool_box *mine;
+	const struct pool_box *theirs;
+
+	rig_acquire(r, "t");
+	q = rig_request(r, "t");
+	q.uid = RIG_UID + 1;
+	rig_send(r, &q);
+	assert_outcome(r, q.req, GOT(SOURCE_COLD));
+	mine = pool_box_find(r->pool, RIG_UID, q.id.token);
+	theirs = pool_box_find(r->pool, RIG_UID + 1, q.id.token);
+	assert_true(mine && theirs && mine != theirs);
+	rig_release(r, "t", 0);
+	assert_int_equal(mine->state, SLOT_WARM);
+	assert_int_equal(theirs->state, SLOT_ACTIVE);
+	assert_null(pool_box_find(r->pool, RIG_UID + 2, q.id.token));
+}
+
+static void test_an_equal_token_of_another_identity_is_refused(void **state)
+{
+	struct rig *r = *state;
+	struct pool_request q;
+
+	r->held = HOLD(POOL_SPAWN);
+	for (int waiting = 1; waiting >= 0; waiting--) {
+		uint64_t honest = rig_acquire(r, "t");
+
+		q = rig_request(r, "t");
+		q.id.digest[31] ^= 1;
+		rig_send(r, &q);
+		assert_outcome(r, q.req, REFUSED(API_IDENTITY_COLLISION));
+		rig_let_go(r);
+		assert_int_not_equal(rig_outcome(r, honest), WAITING);
+		assert_int_equal(rig_box(r, "t")->lease_count, waiting ? 1 : 2);
+	}
+}
+
+/* ---- other specs ---- */
+
+static void test_an_active_box_of_another_spec_is_refused(void **state)
+{
+	struct rig *r = *state;
+	uint64_t req;
+
+	rig_acquire(r, "t");
+	req = acquire_image(r, "t", "other");
+	assert_outcome(r, req, REFUSED(API_SPEC_MISMATCH));
+	assert_int_equal(rig_box(r, "t")->lease_count, 1);
+}
+
+static void test_a_warm_box_of_another_spec_is_replaced(void **state)
+{
+	struct rig *r = *state;
+	uint64_t generation = rig_park(r, "t")->generation;
+	uint64_t req;
+
+	rig_forget(r);
+	req = acquire_image(r, "t", "other");
+	assert_outcome(r, req, GOT(SOURCE_COLD));
+	assert_string_equal(rig_box(r, "t")->spec.image, "other");
+	assert_true(rig_box(r, "t")->generation > generation);
+	assert_int_equal(rig_said(r, POOL_CLOSE), 1);
+	assert_int_equal(rig_said(r, POOL_CHECK), 0);
+}
+
+/* The one a box was made ready for leaves; the next in the queue wants another image. */
+static void leave_to_another_spec(struct rig *r, uint32_t state)
+{
+	uint64_t first = rig_acquire(r, "t");
+	uint64_t second = acquire_image(r, "t", "other");
+
+	assert_state(r, "t", state);
+	rig_leave(r, first);
+	assert_outcome(r, second, WAITING);
+	rig_let_go(r);
+	assert_outcome(r, second, GOT(SOURCE_COLD));
+	assert_string_equal(rig_box(r, "t")->spec.image, "other");
+}
+
+static void test_a_booting_box_goes_to_no_waiter_of_another_spec(void **state)
+{
+	struct rig *r = *state;
+
+	r->held = HOLD(POOL_SPAWN);
+	leave_to_another_spec(r, SLOT_BOOTING);
+}
+
+static void test_a_checked_box_goes_to_no_waiter_of_another_spec(void **state)
+{
+	struct rig *r = *state;
+
+	rig_park(r, "t");
+	r->held = HOLD(POOL_CHECK);
+	leave_to_another_spec(r, SLOT_CHECKING);
+}
+
+static void test_a_reserved_box_goes_to_no_waiter_of_another_spec(void **state)
+{
+	struct rig *r = *state;
+	struct pool_rules rules = rig_rules;
+
+	rules.max_boots = 1;
+	rig_use(r, &rules);
+	r->held = HOLD(POOL_SPAWN);
+	rig_acquire(r, "holds the permit");
+	leave_to_another_spec(r, SLOT_RESERVED);
+	assert_int_equal(rig_said(r, POOL_SPAWN), 2);
+}
+
+/* ---- clients that leave ---- */
+
+static void test_the_others_move_up_when_one_leaves(void **state)
+{
+	struct rig *r = *state;
+	uint64_t req[4];
+
+	r->held = HOLD(POOL_SPAWN);
+	for (int i = 0; i < 4; i++)
+		req[i] = rig_acquire(r, "t");
+	rig_leave(r, req[0]);
+	rig_leave(r, req[2]);
+	assert_int_equal(pool_waiters(r->pool), 2);
+	rig_let_go(r);
+	assert_outcome(r, req[0], GONE);
+	assert_outcome(r, req[1], GOT(SOURCE_COLD));
+	assert_outcome(r, req[2], GONE);
+	assert_outcome(r, req[3], GOT(SOURCE_ACTIVE));
+	assert_int_equal(rig_said(r, POOL_SPAWN), 1);
+}
+
+static void test_a_boot_that_nobody_waits_for_becomes_warm(void **state)
+{
+	struct rig *r = *state;
+	uint64_t req;
+
+	r->held = HOLD(POOL_SPAWN);
+	req = rig_acquire(r, "t");
+	rig_leave(r, req);
+	assert_state(r, "t", SLOT_BOOTING);
+	rig_let_go(r);
+	assert_state(r, "t", SLOT_WARM);
+	assert_int_equal(rig_said(r, POOL_PARK), 1);
+	req = rig_acquire(r, "t");
+	assert_outcome(r, req, GOT(SOURCE_WARM));
+}
+
+static void test_a_check_that_nobody_waits_for_parks_again(void **state)
+{
+	struct rig *r = *state;
+	uint64_t req;
+
+	rig_park(r, "t");
+	r->held = HOLD(POOL_CHECK);
+	req = rig_acquire(r, "t");
+	rig_leave(r, req);
+	rig_let_go(r);
+	assert_state(r, "t", SLOT_WARM);
+}
+
+static void test_a_reserved_box_that_nobody_waits_for_is_given_up(void **state)
+{
+	struct rig *r = *state;
+	struct pool_rules rules = rig_rules;
+	uint64_t req;
+
+	rules.max_boots = 1;
+	rig_use(r, &rules);
+	r->held = HOLD(POOL_SPAWN);
+	rig_acquire(r, "holds the permit");
+	req = rig_acquire(r, "t");
+	assert_state(r, "t", SLOT_RESERVED);
+	rig_leave(r, req);
+	assert_state(r, "t", SLOT_FREE);
+	assert_int_equal(rig_said(r, POOL_SPAWN), 1);
+	assert_int_equal(pool_count(r->pool, SLOT_FREE), rig_rules.slots - 1);
+}
+
+static void test_leaving_without_waiting_is_nothing(void **state)
+{
+	struct rig *r = *state;
+	uint64_t req = rig_acquire(r, "t");
+
+	rig_forget(r);
+	rig_leave(r, req);
+	rig_leave(r, 999);
+	assert_state(r, "t", SLOT_ACTIVE);
+	assert_int_equal(r->log_count, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    rig_test(test_a_new_scope_boots_a_box),
+	    rig_test(test_an_active_box_gives_another_lease),
+	    rig_test(test_a_warm_box_is_checked_then_given),
+	    rig_test(test_flags_tell_what_the_request_lacked),
+	    rig_test(test_the_wait_is_told),
+	    rig_test(test_one_scope_is_served_in_order),
+	    rig_test(test_200_acquires_of_a_new_scope_boot_one_box),
+	    rig_test(test_a_boot_that_hangs_holds_up_no_other_scope),
+	    rig_test(test_who_waited_too_long_is_told),
+	    rig_test(test_acquire_timeout_is_the_limit_of_who_gave_none),
+	    rig_test(test_a_check_is_skipped_within_the_window),
+	    rig_test(test_a_failed_check_gives_a_new_box_to_the_same_waiter),
+	    rig_test(test_a_check_without_answer_counts_as_failed),
+	    rig_test(test_equal_names_of_other_uids_never_meet),
+	    rig_test(test_an_equal_token_of_another_identity_is_refused),
+	    rig_test(test_an_active_box_of_another_spec_is_refused),
+	    rig_test(test_a_warm_box_of_another_spec_is_replaced),
+	    rig_test(test_a_booting_box_goes_to_no_waiter_of_another_spec),
+	    rig_test(test_a_checked_box_goes_to_no_waiter_of_another_spec),
+	    rig_test(test_a_reserved_box_goes_to_no_waiter_of_another_spec),
+	    rig_test(test_the_others_move_up_when_one_leaves),
+	    rig_test(test_a_boot_that_nobody_waits_for_becomes_warm),
+	    rig_test(test_a_check_that_nobody_waits_for_parks_again),
+	    rig_test(test_a_reserved_box_that_nobody_waits_for_is_given_up),
+	    rig_test(test_leaving_without_waiting_is_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

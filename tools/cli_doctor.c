@@ -1,0 +1,129 @@
+/* cli_doctor: sbxctl doctor: what is wrong with this host or was left on it, and how to mend it.
+ * Changes nothing. */
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "tools/cli.h"
+#include "tools/cli_view.h"
+#include "tools/doctor.h"
+
+static const char *const verdicts[DOCTOR_VERDICTS] = {
+    [DOCTOR_FINE] = "ok",
+    [DOCTOR_NOTE] = "note",
+    [DOCTOR_WRONG] = "wrong",
+};
+
+void doctor_say(
+    struct doctor *d, enum doctor_verdict verdict, const char *fix, const char *fmt, ...)
+{
+	char text[512];
+	json_t *o = json_object();
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap); /* a cut text is still a text */
+	va_end(ap);
+	d->wrong |= verdict == DOCTOR_WRONG;
+	(void)json_object_set_new(o, "check", json_string(d->check));
+	(void)json_object_set_new(o, "verdict", json_string(verdicts[verdict]));
+	(void)json_object_set_new(o, "text", cli_text_json(text));
+	(void)json_object_set_new(o, "fix", fix ? cli_text_json(fix) : json_null());
+	(void)json_array_append_new(d->findings, o);
+}
+
+bool doctor_is_live(const struct doctor *d, const char *name)
+{
+	for (size_t i = 0; i < d->live_count; i++) {
+		size_t n = strlen(d->live[i]);
+
+		if (strncmp(name, "sbxd-", 5) == 0 && strncmp(name + 5, d->live[i], n) == 0 &&
+		    (name[5 + n] == '\0' || name[5 + n] == '-'))
+			return true;
+	}
+	return false;
+}
+
+static void check_service(struct doctor *d)
+{
+	const struct httpc_request req = {.method = "GET", .path = "/v1/pool"};
+	uint64_t deadline = cli_deadline(10);
+	const struct http_head *head = NULL;
+	struct httpc *c = NULL;
+	struct err err;
+	int rc = cli_connect(d->cli, &c, &err);
+
+	if (rc == -ENOENT || rc == -ECONNREFUSED)
+		doctor_say(d, DOCTOR_WRONG, "start it: sbxd", "%s", err.text);
+	else if (rc == -EACCES)
+		doctor_say(d, DOCTOR_WRONG, "run sbxctl as a user or group that may use the socket",
+		    "%s", err.text);
+	else if (rc < 0 || httpc_send(c, &req, deadline, &head, &err) < 0)
+		doctor_say(
+		    d, DOCTOR_WRONG, "look at the log of sbxd; start it again", "%s", err.text);
+	else if (head->status != 200)
+		doctor_say(d, DOCTOR_WRONG, "look at the log of sbxd",
+		    "the service answers %u to a simple question", head->status);
+	else
+		doctor_say(d, DOCTOR_FINE, NULL, "sbxd answers");
+	httpc_close(c);
+}
+
+static const struct {
+	const char *name;
+	void (*check)(struct doctor *d);
+} checks[] = {
+    {"service", check_service},
+    {"user namespaces", doctor_namespaces},
+    {"overlayfs", doctor_overlay},
+    {"seccomp", doctor_seccomp},
+    {"cgroups", doctor_cgroups},
+    {"/dev/shm", doctor_shm_space},
+    {"tables", doctor_segments},
+    {"left cgroups", doctor_left_cgroups},
+    {"left processes", doctor_processes},
+};
+
+static void put_findings(const json_t *findings)
+{
+	json_t *f;
+	size_t i;
+
+	json_array_foreach(cli_walk(findings), i, f)
+	{
+		(void)printf("%-6s %-16s ", cli_text_at(f, "verdict"), cli_text_at(f, "check"));
+		cli_put_text(stdout, cli_text_at(f, "text"));
+		(void)fputc('\n', stdout);
+		if (json_is_string(json_object_get(f, "fix"))) {
+			(void)printf("%-23s fix: ", "");
+			cli_put_text(stdout, cli_text_at(f, "fix"));
+			(void)fputc('\n', stdout);
+		}
+	}
+}
+
+int cli_doctor(struct cli *cli, int argc, char **argv)
+{
+	int at = cli_parse(cli, NULL, 0, false, argc, argv);
+	struct doctor d = {.cli = cli};
+
+	if (at < 0)
+		return -at;
+	if (at != argc)
+		return cli_usage(cli, "unexpected argument '%s'", argv[at]);
+	d.findings = json_array();
+	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+		d.check = checks[i].name;
+		checks[i].check(&d);
+	}
+	if (cli->json) {
+		json_t *all = json_pack("{s:b, s:O}", "healthy", !d.wrong, "findings", d.findings);
+
+		(void)cli_put_json(all); /* cli_finish() looks for errors */
+		json_decref(all);
+	} else {
+		put_findings(d.findings);
+	}
+	json_decref(d.findings);
+	return cli_finish(d.wrong ? CLI_WRONG : CLI_OK);
+}

@@ -1,0 +1,60 @@
+/* cli_pool: sbxctl pool and shutdown. */
+#include "tools/cli.h"
+#include "tools/cli_view.h"
+
+static void put_pool(const json_t *pool)
+{
+	const json_t *sup = json_object_get(pool, "supervisor");
+	char age[16];
+
+	cli_format_age(json_number_value(json_object_get(sup, "uptime_seconds")), age, sizeof(age));
+	(void)printf("sbxd       pid %lld, generation %lld, up %s\n", cli_int_at(sup, "pid"),
+	    cli_int_at(sup, "generation"), age);
+	(void)printf(
+	    "driver     %s (%s)\n", cli_text_at(pool, "driver"), cli_text_at(pool, "isolation"));
+	(void)printf(
+	    "boxes      %lld of %lld replicas (%s): %lld active, %lld warm, %lld booting\n",
+	    cli_int_at(pool, "boxes"), cli_int_at(pool, "replicas"),
+	    cli_text_at(pool, "replica_policy"), cli_int_at(pool, "active"),
+	    cli_int_at(pool, "warm"), cli_int_at(pool, "booting"));
+	(void)printf("waiters    %lld\n", cli_int_at(pool, "waiters"));
+	cli_put_numbers("states", json_object_get(pool, "states"));
+	cli_put_numbers("counters", json_object_get(pool, "counters"));
+	cli_put_latencies(json_object_get(pool, "latency"));
+}
+
+int cli_pool(struct cli *cli, int argc, char **argv)
+{
+	int at = cli_parse(cli, NULL, 0, false, argc, argv);
+	json_t *pool = NULL;
+	int status;
+
+	if (at < 0)
+		return -at;
+	if (at != argc)
+		return cli_usage(cli, "unexpected argument '%s'", argv[at]);
+	status = cli_call(cli, "pool", "GET", "/v1/pool", NULL, CLI_WAIT_S, &pool);
+	if (status == CLI_OK && cli->json)
+		(void)cli_put_json(pool); /* cli_finish() looks for errors */
+	else if (status == CLI_OK)
+		put_pool(pool);
+	json_decref(pool);
+	return cli_finish(status);
+}
+
+int cli_shutdown(struct cli *cli, int argc, char **argv)
+{
+	int at = cli_parse(cli, NULL, 0, false, argc, argv);
+	json_t *answer = NULL;
+	int status;
+
+	if (at < 0)
+		return -at;
+	if (at != argc)
+		return cli_usage(cli, "unexpected argument '%s'", argv[at]);
+	status = cli_call(cli, "shutdown", "POST", "/v1/shutdown", NULL, CLI_WAIT_S, &answer);
+	if (status == CLI_OK && cli->json)
+		(void)cli_put_json(answer);
+	json_decref(answer);
+	return cli_finish(status);
+}

@@ -1,0 +1,61 @@
+/* cli_print: output for people. sbxctl; holds no state. */
+#include <errno.h>
+#include <string.h>
+
+#include "tools/cli.h"
+
+void cli_put_text(FILE *f, const char *text)
+{
+	for (const unsigned char *p = (const unsigned char *)text; *p; p++)
+		(void)fputc(
+		    *p < 0x20 || *p == 0x7f ? '?' : *p, f); /* cli_finish() looks for errors */
+}
+
+int cli_put_json(const json_t *value)
+{
+	(void)json_dumpf(value, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY);
+	(void)fputc('\n', stdout);
+	return CLI_OK;
+}
+
+int cli_finish(int status)
+{
+	struct err err;
+
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	(void)err_sys(&err, errno, "cannot write");
+	return cli_fail("stdout", &err);
+}
+
+void cli_format_age(double seconds, char *out, size_t size)
+{
+	unsigned long s = seconds > 0 ? (unsigned long)seconds : 0;
+
+	if (s < 60)
+		(void)snprintf(out, size, "%.1fs", seconds > 0 ? seconds : 0.0);
+	else if (s < 3600)
+		(void)snprintf(out, size, "%lum%02lus", s / 60, s % 60);
+	else if (s < 86400)
+		(void)snprintf(out, size, "%luh%02lum", s / 3600, s / 60 % 60);
+	else
+		(void)snprintf(out, size, "%lud%02luh", s / 86400, s / 3600 % 24);
+}
+
+void cli_format_bytes(uint64_t bytes, char *out, size_t size)
+{
+	static const char units[] = "KMGTPE";
+	double value = (double)bytes;
+	size_t unit = 0;
+
+	if (bytes < 1024) {
+		(void)snprintf(out, size, "%u", (unsigned int)bytes);
+		return;
+	}
+	value /= 1024;
+	while (value >= 1023.5 && unit + 1 < strlen(units)) {
+		value /= 1024;
+		unit++;
+	}
+	(void)snprintf(out, size, value < 9.95 ? "%.1f%c" : "%.0f%c", value, units[unit]);
+}

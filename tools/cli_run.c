@@ -1,0 +1,163 @@
+/* cli_run: sbxctl run and exec. When it dies in the middle of run, the service sees its connection
+ * close and takes the box back. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "lib/fd.h"
+#include "tools/cli_command.h"
+#include "wire/json.h"
+
+#define ACQUIRE_S 600 /* a queue and a slow boot; the service has its own, shorter limits */
+#define RELEASE_S 15
+
+/* An argument "--" between BOX and the command is the user's way to say where it begins. */
+static char **skip_dashes(char **argv)
+{
+	return argv[0] && strcmp(argv[0], "--") == 0 ? argv + 1 : argv;
+}
+
+/* So that a closed stdout is seen as an error, after which the box is still given back. */
+static int prepare(struct cli *cli)
+{
+	struct err err;
+	int rc = cli_catch_signals(cli);
+
+	(void)signal(SIGPIPE, SIG_IGN); /* fails only for numbers that are no signals */
+	if (rc == 0)
+		return CLI_OK;
+	(void)err_sys(&err, -rc, "cannot catch signals");
+	return cli_fail("sbxctl", &err);
+}
+
+int cli_exec(struct cli *cli, int argc, char **argv)
+{
+	struct cli_command_line line = {.dir = NULL};
+	const struct cli_option options[] = {CLI_COMMAND_OPTIONS(&line)};
+	int at = cli_parse(cli, options, sizeof(options) / sizeof(options[0]), true, argc, argv);
+	struct buf body;
+	int status;
+
+	if (at < 0)
+		return -at;
+	if (at == argc)
+		return cli_usage(cli, "no box is given");
+	if (argv[at + 1] && argv[at + 1][0] == '-' && strcmp(argv[at + 1], "--") != 0)
+		return cli_usage(cli, "options stand before BOX, the command after --");
+	line.argv = skip_dashes(argv + at + 1);
+	status = cli_command_check(cli, &line);
+	if (status == CLI_OK)
+		status = prepare(cli);
+	if (status == CLI_OK)
+		status = cli_command_body(cli, &line, &body);
+	if (status != CLI_OK)
+		return status;
+	status = cli_command_run(cli, &line, argv[at], &body);
+	buf_free(&body);
+	return status;
+}
+
+/* The box is taken on a connection that stays open: if we are killed, the service has it back. */
+static int acquire(
+    const struct cli *cli, struct httpc *c, const char *user, const char *thread, json_t **box)
+{
+	struct json_out j;
+	struct buf body;
+	int status;
+
+	buf_init(&body, 65536);
+	json_out_init(&j, &body);
+	json_object_begin(&j, NULL);
+	json_put_string(&j, "user_id", user);
+	json_put_string(&j, "thread_id", thread);
+	json_put_bool(&j, "release_on_disconnect", true);
+	json_object_end(&j);
+	if (json_out_error(&j)) {
+		buf_free(&body);
+		return cli_usage(cli, "-u or -t is too long");
+	}
+	status = cli_call_on(c, "acquire", "POST", "/v1/acquire", &body, ACQUIRE_S, box);
+	buf_free(&body);
+	return status;
+}
+
+/* A box without a thread is nobody's afterwards: it is removed instead of parked. */
+static int give_back(struct cli *cli, const char *id, const char *lease, bool anonymous)
+{
+	struct json_out j;
+	struct buf body;
+	struct buf path;
+	int status = CLI_FAILED;
+
+	fd_close(&cli->signal_fd); /* giving back is not to be interrupted */
+	buf_init(&body, 4096);
+	buf_init(&path, 4096);
+	json_out_init(&j, &body);
+	json_object_begin(&j, NULL);
+	json_put_string(&j, "lease_id", lease);
+	json_object_end(&j);
+	if (json_out_error(&j) == 0 &&
+	    cli_put_box_path(&path, id, anonymous ? "?force=true" : "/release") == 0)
+		status = cli_call(cli, "release", anonymous ? "DELETE" : "POST",
+		    (const char *)buf_head(&path), anonymous ? NULL : &body, RELEASE_S, NULL);
+	buf_free(&body);
+	buf_free(&path);
+	return status;
+}
+
+static int run_in(struct cli *cli, struct httpc *c, const struct cli_command_line *line,
+    const char *user, const char *thread, const struct buf *body)
+{
+	json_t *box = NULL;
+	const char *id;
+	int status = acquire(cli, c, user, thread, &box);
+	int sig = cli_caught_signal(cli);
+	int released;
+
+	if (status != CLI_OK)
+		return sig ? CLI_SIGNAL + sig : status;
+	id = json_string_value(json_object_get(box, "box_id"));
+	if (!id) {
+		const struct err err = {.code = EBADMSG, .text = "the answer names no box"};
+
+		json_decref(box);
+		return cli_fail("acquire", &err);
+	}
+	status = cli_command_run(cli, line, id, body);
+	released =
+	    give_back(cli, id, json_string_value(json_object_get(box, "lease_id")), thread == NULL);
+	json_decref(box);
+	return status == CLI_OK ? released : status;
+}
+
+int cli_run(struct cli *cli, int argc, char **argv)
+{
+	struct cli_command_line line = {.dir = NULL};
+	const char *user = NULL;
+	const char *thread = NULL;
+	const struct cli_option options[] = {{"user", 'u', CLI_OPTION_TEXT, &user},
+	    {"thread", 't', CLI_OPTION_TEXT, &thread}, CLI_COMMAND_OPTIONS(&line)};
+	int at = cli_parse(cli, options, sizeof(options) / sizeof(options[0]), true, argc, argv);
+	struct httpc *c = NULL;
+	struct buf body;
+	struct err err;
+	int status;
+
+	if (at < 0)
+		return -at;
+	line.argv = skip_dashes(argv + at);
+	status = cli_command_check(cli, &line);
+	if (status == CLI_OK)
+		status = prepare(cli);
+	if (status == CLI_OK)
+		status = cli_command_body(cli, &line, &body);
+	if (status != CLI_OK)
+		return status;
+	if (cli_connect(cli, &c, &err) < 0)
+		status = cli_fail("connect", &err);
+	else
+		status = run_in(cli, c, &line, user, thread, &body);
+	httpc_close(c);
+	buf_free(&body);
+	return status;
+}

@@ -1,0 +1,80 @@
+#!/bin/sh
+# deps: installs the Debian packages that are missing to build, test or show sbxd (Debian 12 and 13).
+#
+#   tools/deps.sh [build] [test] [demo] [fuzz]     what for; without any: build, test and demo
+#   tools/deps.sh --list ...                       print the packages, install nothing
+#
+# Says exactly what it installs. Does nothing, and needs no root, when nothing is missing.
+set -eu
+
+fail() {
+	echo "deps: $*" >&2
+	exit 1
+}
+
+# The parser that the release has: llhttp from Debian 13 on, http_parser before.
+http_package() {
+	release=$(sed -n 's/^VERSION_ID="\{0,1\}\([0-9]*\).*/\1/p' /etc/os-release 2>/dev/null || true)
+	if [ -n "$release" ] && [ "$release" -lt 13 ]; then
+		echo libhttp-parser-dev
+	else
+		echo libllhttp-dev
+	fi
+}
+
+packages_for() {
+	case $1 in
+	build)
+		echo build-essential pkg-config musl-tools linux-libc-dev libyaml-dev libbsd-dev \
+			libjansson-dev libseccomp-dev libssl-dev "$(http_package)"
+		;;
+	test) echo libcmocka-dev python3 bubblewrap valgrind procps ;;
+	demo) echo python3 ;;
+	fuzz) echo clang ;;
+	*) fail "unknown group '$1': build, test, demo or fuzz" ;;
+	esac
+}
+
+list=no
+if [ "${1:-}" = --list ]; then
+	list=yes
+	shift
+fi
+[ $# -gt 0 ] || set -- build test demo
+
+wanted=
+for group in "$@"; do
+	wanted="$wanted $(packages_for "$group")"
+done
+wanted=$(printf '%s\n' $wanted | sort -u)
+if [ $list = yes ]; then
+	printf '%s\n' $wanted
+	exit 0
+fi
+
+command -v dpkg-query >/dev/null || fail "this is no Debian; install by hand:" $wanted
+
+missing=
+for package in $wanted; do
+	status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+	[ "$status" = installed ] || missing="$missing $package"
+done
+if [ -z "$missing" ]; then
+	echo "deps: all packages are there"
+	exit 0
+fi
+
+echo "deps: missing:$missing"
+[ "$(id -u)" -eq 0 ] || fail "run as root: sudo apt-get install --no-install-recommends$missing"
+
+export DEBIAN_FRONTEND=noninteractive
+apt_get() {
+	echo "deps: apt-get $*"
+	apt-get -qq -o DPkg::Lock::Timeout=120 "$@" </dev/null
+}
+# An old package list names files that are gone: it is renewed when the first try fails.
+if ! apt_get install -y --no-install-recommends $missing; then
+	apt_get update
+	apt_get install -y --no-install-recommends $missing || fail "could not install:$missing"
+fi
+echo "deps: installed:$missing"

@@ -1,0 +1,261 @@
+/* httpc: a blocking HTTP client over a Unix socket. sbxctl; when it dies the service sees its
+ * connection close, and ends what was done for it. */
+#include "tools/httpc.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "lib/clock.h"
+#include "lib/fd.h"
+
+#define READ_SIZE 65536U
+#define HEAD_SIZE 4096U
+
+struct httpc {
+	int fd; /* owned */
+	int cancel_fd;
+	struct http_in *in;
+	struct buf bytes; /* received and not yet parsed */
+	size_t used;	  /* of bytes, by the event before: dropped at the next one */
+};
+
+static int wait_ms(uint64_t deadline)
+{
+	uint64_t now = clock_now_ns();
+	uint64_t ms;
+
+	if (deadline == CLOCK_NEVER)
+		return -1;
+	ms = deadline > now ? (deadline - now) / NS_PER_MS + 1 : 0;
+	return ms > 3600000 ? 3600000 : (int)ms;
+}
+
+int httpc_wait(int fd, short events, int cancel_fd, uint64_t deadline)
+{
+	struct pollfd p[2] = {{.fd = fd, .events = events}, {.fd = cancel_fd, .events = POLLIN}};
+	int rc;
+
+	for (;;) {
+		rc = poll(p, 2, wait_ms(deadline));
+		if (rc < 0 && errno != EINTR)
+			return -errno;
+		if (rc > 0 && p[1].revents)
+			return -ECANCELED;
+		if (rc > 0)
+			return 0;
+		if (rc == 0 && clock_now_ns() >= deadline)
+			return -ETIMEDOUT;
+	}
+}
+
+static int open_socket(const char *path, struct err *err)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	FD_SCOPED int fd = -1;
+
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return err_set(err, ENAMETOOLONG, "%s: longer than a socket path can be", path);
+	memcpy(addr.sun_path, path, strlen(path));
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return err_sys(err, errno, "socket");
+	if (fd_set_nonblock(fd) < 0)
+		return err_set(err, EIO, "%s: cannot make the socket non-blocking", path);
+	if (connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
+		return err_sys(err, errno, "cannot connect to %s", path);
+	return fd_take(&fd);
+}
+
+int httpc_connect(
+    const char *socket_path, int cancel_fd, uint64_t deadline, struct httpc **out, struct err *err)
+{
+	struct httpc *c;
+	int fd = open_socket(socket_path, err);
+
+	/* A Unix socket whose backlog is full says so at once instead of waiting. */
+	while (fd == -EAGAIN) {
+		uint64_t retry = clock_now_ns() + 10 * NS_PER_MS;
+
+		if (clock_now_ns() >= deadline)
+			return err_set(err, ETIMEDOUT, "%s: no connection in time", socket_path);
+		if (httpc_wait(-1, 0, cancel_fd, retry < deadline ? retry : deadline) == -ECANCELED)
+			return err_set(err, ECANCELED, "interrupted");
+		fd = open_socket(socket_path, err);
+	}
+	if (fd < 0)
+		return fd;
+	c = calloc(1, sizeof(*c));
+	if (c)
+		c->in = http_in_create(HTTP_RESPONSE);
+	if (!c || !c->in) {
+		fd_close(&fd);
+		free(c);
+		return err_sys(err, ENOMEM, "connection");
+	}
+	c->fd = fd;
+	c->cancel_fd = cancel_fd;
+	buf_init(&c->bytes, 4 * READ_SIZE);
+	*out = c;
+	return 0;
+}
+
+void httpc_close(struct httpc *c)
+{
+	if (!c)
+		return;
+	fd_close(&c->fd);
+	http_in_free(c->in);
+	buf_free(&c->bytes);
+	free(c);
+}
+
+static int fail_wait(int rc, const char *what, struct err *err)
+{
+	if (rc == -ETIMEDOUT)
+		return err_set(err, ETIMEDOUT, "the service did not %s in time", what);
+	if (rc == -ECANCELED)
+		return err_set(err, ECANCELED, "interrupted");
+	return err_sys(err, -rc, "waiting for the service");
+}
+
+/* A peer that has hung up is no error here: it may have answered before. */
+static int send_bytes(
+    struct httpc *c, const uint8_t *data, size_t len, uint64_t deadline, struct err *err)
+{
+	while (len > 0) {
+		ssize_t n = send(c->fd, data, len, MSG_NOSIGNAL);
+		int rc;
+
+		if (n >= 0) {
+			data += n;
+			len -= (size_t)n;
+			continue;
+		}
+		if (errno == EPIPE || errno == ECONNRESET)
+			return 0;
+		if (errno != EAGAIN && errno != EINTR)
+			return err_sys(err, errno, "sending the request");
+		rc = httpc_wait(c->fd, POLLOUT, c->cancel_fd, deadline);
+		if (rc < 0)
+			return fail_wait(rc, "take the request", err);
+	}
+	return 0;
+}
+
+static int send_request(
+    struct httpc *c, const struct httpc_request *req, uint64_t deadline, struct err *err)
+{
+	struct buf head;
+	int rc;
+
+	buf_init(&head, HEAD_SIZE);
+	rc = buf_printf(&head, "%s %s HTTP/1.1\r\nHost: localhost\r\nAccept: %s\r\n", req->method,
+	    req->path, req->accept ? req->accept : "application/json");
+	if (rc == 0 && req->body)
+		rc = buf_printf(&head, "Content-Type: application/json\r\nContent-Length: %zu\r\n",
+		    req->body_len);
+	if (rc == 0)
+		rc = buf_puts(&head, "\r\n");
+	if (rc < 0)
+		rc = err_set(err, -rc, "the request does not fit: %.80s", req->path);
+	if (rc == 0)
+		rc = send_bytes(c, buf_head(&head), head.len, deadline, err);
+	if (rc == 0 && req->body)
+		rc = send_bytes(c, req->body, req->body_len, deadline, err);
+	buf_free(&head);
+	return rc;
+}
+
+static int receive(struct httpc *c, uint64_t deadline, struct err *err)
+{
+	ssize_t n;
+
+	for (;;) {
+		int rc = httpc_wait(c->fd, POLLIN, c->cancel_fd, deadline);
+
+		if (rc < 0)
+			return fail_wait(rc, "answer", err);
+		n = buf_read_fd(&c->bytes, c->fd, READ_SIZE);
+		if (n > 0)
+			return 0;
+		if (n == 0 || n == -ECONNRESET)
+			return err_set(err, ECONNRESET, "the service closed the connection");
+		if (n != -EAGAIN && n != -EINTR)
+			return err_sys(err, (int)-n, "reading the answer");
+	}
+}
+
+/* The next event of the response. An enum http_event or -errno. */
+static int next_event(
+    struct httpc *c, uint64_t deadline, const uint8_t **body, size_t *len, struct err *err)
+{
+	int rc;
+
+	for (;;) {
+		size_t used = 0;
+
+		buf_consume(&c->bytes, c->used);
+		c->used = 0;
+		rc = http_in_feed(c->in, buf_head(&c->bytes), c->bytes.len, &used, body, len, err);
+		if (rc < 0)
+			return rc;
+		c->used = used; /* *body points into what was used */
+		if (rc != HTTP_MORE)
+			return rc;
+		buf_consume(&c->bytes, c->used);
+		c->used = 0;
+		rc = receive(c, deadline, err);
+		if (rc < 0)
+			return rc;
+	}
+}
+
+int httpc_send(struct httpc *c, const struct httpc_request *req, uint64_t deadline,
+    const struct http_head **head, struct err *err)
+{
+	const uint8_t *body = NULL;
+	size_t len = 0;
+	int rc;
+
+	http_in_reset(c->in);
+	rc = send_request(c, req, deadline, err);
+	if (rc < 0)
+		return rc;
+	rc = next_event(c, deadline, &body, &len, err);
+	if (rc < 0)
+		return rc;
+	if (rc != HTTP_HEAD_DONE)
+		return err_set(err, EBADMSG, "the answer has no head");
+	*head = http_in_head(c->in);
+	return 0;
+}
+
+int httpc_read(
+    struct httpc *c, uint64_t deadline, const uint8_t **body, size_t *len, struct err *err)
+{
+	int rc = next_event(c, deadline, body, len, err);
+
+	if (rc < 0)
+		return rc;
+	return rc == HTTP_BODY;
+}
+
+int httpc_read_all(struct httpc *c, uint64_t deadline, struct buf *body, struct err *err)
+{
+	const uint8_t *bytes = NULL;
+	size_t len = 0;
+	int rc;
+
+	while ((rc = httpc_read(c, deadline, &bytes, &len, err)) > 0) {
+		rc = buf_append(body, bytes, len);
+		if (rc < 0)
+			return err_set(err, -rc, "the answer does not fit %zu bytes", body->max);
+	}
+	return rc;
+}

@@ -1,0 +1,59 @@
+/*
+ * httpc: a blocking HTTP/1.1 client over a Unix socket, with a deadline on every wait. sbxctl.
+ */
+#ifndef SBXD_TOOLS_HTTPC_H
+#define SBXD_TOOLS_HTTPC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/buf.h"
+#include "lib/err.h"
+#include "wire/http.h"
+
+struct httpc; /* one connection */
+
+struct httpc_request {
+	const char *method;
+	const char *path;   /* escaped, with its query */
+	const char *accept; /* NULL: application/json */
+	const void *body;   /* JSON; NULL: none */
+	size_t body_len;
+};
+
+/*
+ * Connects. cancel_fd: when it becomes readable every wait ends with -ECANCELED; -1 for none, stays
+ * the caller's. Deadlines are CLOCK_MONOTONIC ns, CLOCK_NEVER for none. *out is the caller's to
+ * httpc_close(). 0 or -errno with *err.
+ */
+int httpc_connect(
+    const char *socket_path, int cancel_fd, uint64_t deadline, struct httpc **out, struct err *err);
+
+/* Harmless on NULL. */
+void httpc_close(struct httpc *c);
+
+/*
+ * Sends a request and reads the head of its response, valid until the next httpc_send(). The
+ * response before must have been read to its end. 0, -ETIMEDOUT, -ECANCELED, -ECONNRESET (the
+ * service hung up), -EBADMSG or -errno with *err.
+ */
+int httpc_send(struct httpc *c, const struct httpc_request *req, uint64_t deadline,
+    const struct http_head **head, struct err *err);
+
+/*
+ * Reads on in the body. 1: *body and *len, valid until the next call; 0: the response is complete;
+ * or as httpc_send().
+ */
+int httpc_read(
+    struct httpc *c, uint64_t deadline, const uint8_t **body, size_t *len, struct err *err);
+
+/* httpc_read() to the end, appending to *body. 0; -ENOBUFS when it does not fit; or as
+ * httpc_send(). */
+int httpc_read_all(struct httpc *c, uint64_t deadline, struct buf *body, struct err *err);
+
+/*
+ * Waits until fd has one of `events` (poll(2)). 0, -ETIMEDOUT, -ECANCELED, -errno.
+ */
+int httpc_wait(int fd, short events, int cancel_fd, uint64_t deadline);
+
+#endif

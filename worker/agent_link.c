@@ -1,0 +1,315 @@
+/*
+ * agent_link: the link itself: reading frames and handing them to channels. sbx-worker. If we die
+ * here the guest sees the end of its stream; the box is then killed by whoever cleans up.
+ */
+#include "worker/agent_link.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/fd.h"
+#include "lib/log.h"
+#include "worker/agent_link_int.h"
+
+#define LINK_ROUNDS 4 /* reads before other descriptors get their turn */
+#define LINK_SOCKET_BUFFER (4 * 1024 * 1024)
+#define LINK_PAGE 4096U
+
+static void link_tell_broken(struct loop *loop, struct loop_timer *t)
+{
+	struct agent_link *l = LOOP_OWNER(t, struct agent_link, breaking);
+
+	(void)loop; /* the link knows its loop */
+	l->ops->broken(l->ctx, l->why_code, l->why);
+}
+
+void link_break(struct agent_link *l, int code, const char *why)
+{
+	if (l->broken)
+		return;
+	l->broken = true;
+	l->why_code = code;
+	l->why = why;
+	loop_del(l->loop, &l->watch);
+	/* Whoever hears of it frees operations, one of which may be calling us now. */
+	INVARIANT(loop_timer_set(l->loop, &l->breaking, 0, link_tell_broken) == 0);
+}
+
+struct agent_chan *link_find_chan(struct agent_link *l, uint32_t id)
+{
+	struct agent_chan *c = l->chans[id % AGENT_CHANNELS_MAX];
+
+	return c && c->id == id ? c : NULL;
+}
+
+/* One whole frame that is not data. */
+struct frame {
+	struct agent_link *l;
+	struct agent_chan *c; /* NULL: channel 0, or one that is not open */
+	const struct agent_head *head;
+	const uint8_t *payload;
+};
+
+typedef int frame_fn(const struct frame *f);
+
+static int frame_hello(const struct frame *f)
+{
+	struct agent_hello h;
+
+	if (f->l->greeted || f->head->channel != 0 || f->head->size != sizeof(h))
+		return -EBADMSG;
+	memcpy(&h, f->payload, sizeof(h));
+	f->l->greeted = true;
+	f->l->ops->hello(f->l->ctx, &h);
+	return 0;
+}
+
+static int frame_pong(const struct frame *f)
+{
+	if (f->head->channel != 0)
+		return -EBADMSG;
+	f->l->ops->pong(f->l->ctx, f->payload, f->head->size);
+	return 0;
+}
+
+static int frame_started(const struct frame *f)
+{
+	if (!f->c || !f->c->ops->started)
+		return 0;
+	return f->c->ops->started(f->c, f->payload, f->head->size);
+}
+
+static int frame_eof(const struct frame *f)
+{
+	if (f->head->size != 0 || f->head->arg == AGENT_STDIN || f->head->arg >= AGENT_STREAMS)
+		return -EBADMSG;
+	if (f->c && f->c->ops->eof)
+		f->c->ops->eof(f->c, f->head->arg);
+	return 0;
+}
+
+static int frame_credit(const struct frame *f)
+{
+	uint32_t n;
+
+	if (f->head->size != sizeof(n) || f->head->arg != AGENT_STDIN)
+		return -EBADMSG;
+	memcpy(&n, f->payload, sizeof(n));
+	return f->c ? chan_add_credit(f->c, n) : 0;
+}
+
+static int frame_end(const struct frame *f)
+{
+	const struct agent_chan_ops *ops;
+	struct agent_end end;
+
+	if (f->head->size != sizeof(end))
+		return -EBADMSG;
+	if (!f->c)
+		return 0;
+	memcpy(&end, f->payload, sizeof(end));
+	ops = f->c->ops;
+	agent_chan_drop(f->c);
+	ops->end(f->c, &end);
+	return 0;
+}
+
+static int frame_error(const struct frame *f)
+{
+	char text[AGENT_ERROR_TEXT + 1];
+	const struct agent_chan_ops *ops;
+	struct agent_error e;
+	size_t n;
+
+	if (f->head->size < sizeof(e) || f->head->size - sizeof(e) > AGENT_ERROR_TEXT)
+		return -EBADMSG;
+	if (!f->c)
+		return 0;
+	memcpy(&e, f->payload, sizeof(e));
+	n = f->head->size - sizeof(e);
+	memcpy(text, f->payload + sizeof(e), n);
+	text[n] = '\0';
+	ops = f->c->ops;
+	agent_chan_drop(f->c);
+	ops->error(f->c, e.code, text);
+	return 0;
+}
+
+static frame_fn *const frame_fns[] = {
+    [AGENT_EOF] = frame_eof,
+    [AGENT_CREDIT] = frame_credit,
+    [AGENT_HELLO] = frame_hello,
+    [AGENT_PONG] = frame_pong,
+    [AGENT_STARTED] = frame_started,
+    [AGENT_END] = frame_end,
+    [AGENT_ERROR] = frame_error,
+};
+
+static void link_dispatch(struct agent_link *l, const struct agent_head *h, const uint8_t *payload)
+{
+	struct frame f = {.l = l, .head = h, .payload = payload};
+
+	if (h->type >= sizeof(frame_fns) / sizeof(frame_fns[0]) || !frame_fns[h->type] ||
+	    h->flags != 0) {
+		link_break(l, EBADMSG, "guest sent a frame of an unknown type");
+		return;
+	}
+	if (h->channel != 0)
+		f.c = link_find_chan(l, h->channel);
+	if (frame_fns[h->type](&f) < 0)
+		link_break(l, EBADMSG, "guest sent a malformed frame");
+}
+
+/* The head of a data frame: its payload is passed on as it comes. */
+static void link_begin_data(struct agent_link *l, const struct agent_head *h)
+{
+	struct agent_chan *c = link_find_chan(l, h->channel);
+
+	if (h->flags != 0 || h->channel == 0 || h->arg == AGENT_STDIN || h->arg >= AGENT_STREAMS) {
+		link_break(l, EBADMSG, "guest sent data that is on no stream");
+		return;
+	}
+	if (c && h->size > c->window[h->arg]) {
+		link_break(l, EBADMSG, "guest sent more than its credit");
+		return;
+	}
+	if (c)
+		c->window[h->arg] -= h->size;
+	l->cur = *h;
+	l->cur_left = h->size;
+}
+
+static size_t link_pass_data(struct agent_link *l, const uint8_t *p, size_t n)
+{
+	struct agent_chan *c = link_find_chan(l, l->cur.channel);
+	size_t take = n < l->cur_left ? n : l->cur_left;
+
+	l->cur_left -= take;
+	if (c && c->ops->data)
+		c->ops->data(c, l->cur.arg, p, take);
+	else if (c)
+		agent_chan_grant(c, l->cur.arg, take);
+	return take;
+}
+
+/* Uses as much of p as is complete; returns how much. */
+static size_t link_parse(struct agent_link *l, const uint8_t *p, size_t n)
+{
+	struct agent_head h;
+	size_t off = 0;
+	int rc;
+
+	while (!l->broken && off < n) {
+		if (l->cur_left) {
+			off += link_pass_data(l, p + off, n - off);
+			continue;
+		}
+		rc = agent_get_head(p + off, n - off, &h);
+		if (rc < 0)
+			link_break(l, EBADMSG, "guest sent something that is no frame");
+		if (rc <= 0)
+			break;
+		if (!l->greeted && h.type != AGENT_HELLO) {
+			link_break(l, EBADMSG, "guest did not begin with a hello");
+			break;
+		}
+		if (h.type == AGENT_DATA) {
+			off += AGENT_HEAD_LEN;
+			link_begin_data(l, &h);
+			continue;
+		}
+		if (n - off < AGENT_HEAD_LEN + h.size)
+			break;
+		link_dispatch(l, &h, p + off + AGENT_HEAD_LEN);
+		off += AGENT_HEAD_LEN + h.size;
+	}
+	return off;
+}
+
+void agent_link_poll(struct agent_link *l)
+{
+	for (int round = 0; round < LINK_ROUNDS && !l->broken; round++) {
+		size_t want = AGENT_LINK_IN - l->in_len;
+		ssize_t n = read(l->fd, l->in + l->in_len, want);
+		size_t used;
+
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (n <= 0) {
+			link_break(l, n < 0 ? errno : EPIPE, "the stream to the guest ended");
+			return;
+		}
+		l->in_len += (size_t)n;
+		l->in_hot |= l->in_len > LINK_PAGE;
+		used = link_parse(l, l->in, l->in_len);
+		if (l->broken)
+			return;
+		l->in_len -= used;
+		if (l->in_len)
+			memmove(l->in, l->in + used, l->in_len);
+		if ((size_t)n < want)
+			return;
+	}
+}
+
+static void link_event(struct loop *loop, struct loop_watch *w, uint32_t events)
+{
+	struct agent_link *l = LOOP_OWNER(w, struct agent_link, watch);
+
+	(void)loop; /* the link knows its loop */
+	if (events & EPOLLOUT)
+		link_flush(l);
+	if (!l->broken && (events & (EPOLLIN | EPOLLHUP | EPOLLERR | EPOLLRDHUP)))
+		agent_link_poll(l);
+}
+
+int agent_link_init(
+    struct agent_link *l, struct loop *loop, int fd, const struct agent_link_ops *ops, void *ctx)
+{
+	static const int size = LINK_SOCKET_BUFFER;
+	int rc;
+
+	*l = (struct agent_link){.loop = loop, .fd = fd, .ops = ops, .ctx = ctx, .watch.fd = -1};
+	buf_init(&l->out, AGENT_LINK_OUT_MAX);
+	/* Both only make large transfers faster; a stream that is no socket has neither. */
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	l->in =
+	    mmap(NULL, AGENT_LINK_IN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (l->in == MAP_FAILED) {
+		rc = -errno;
+		fd_close(&l->fd);
+		return rc;
+	}
+	rc = loop_add(loop, &l->watch, fd, EPOLLIN, link_event);
+	if (rc < 0)
+		agent_link_fini(l);
+	return rc;
+}
+
+void agent_link_fini(struct agent_link *l)
+{
+	loop_del(l->loop, &l->watch);
+	loop_timer_clear(l->loop, &l->breaking);
+	for (size_t i = 0; i < AGENT_CHANNELS_MAX; i++) {
+		if (l->chans[i])
+			agent_chan_drop(l->chans[i]);
+	}
+	(void)munmap(l->in, AGENT_LINK_IN); /* our own mapping */
+	buf_free(&l->out);
+	fd_close(&l->fd);
+	l->broken = true;
+}
+
+void agent_link_trim(struct agent_link *l)
+{
+	buf_trim(&l->out, LINK_PAGE);
+	if (l->in_hot && l->in_len <= LINK_PAGE) {
+		/* Advice: when it is refused the pages just stay. */
+		(void)madvise(l->in + LINK_PAGE, AGENT_LINK_IN - LINK_PAGE, MADV_DONTNEED);
+		l->in_hot = false;
+	}
+}

@@ -1,0 +1,219 @@
+/*
+ * box: what sbxd, the guest and the clients want of a running box. sbx-worker. If we die here, sbxd
+ * sees it, answers our clients, and has the box's processes proven gone.
+ */
+#include "worker/box.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/clock.h"
+#include "lib/fault.h"
+#include "lib/fd.h"
+#include "lib/log.h"
+#include "worker/conn.h"
+
+#define ORPHAN_GRACE_MS 1000U /* for the box of a worker that nobody adopted */
+
+static struct box *box_of(struct service *s)
+{
+	return (struct box *)(void *)s;
+}
+
+/* ---- what connections and operations want ---- */
+
+static bool box_hand_back(struct service *s, int fd, unsigned int index, uint64_t seq,
+    const struct ctl_conn *who, const void *bytes, size_t n)
+{
+	struct box *b = box_of(s);
+
+	if (b->control.fd < 0)
+		return false;
+	s->held[index] = true;
+	if (!control_link_send(
+		&b->control, CTL_HANDBACK, seq, who, sizeof(*who), bytes, n, fd, index)) {
+		/* sbxd is gone in this moment: so is the client's request. */
+		s->held[index] = false;
+		report_conn(s->report, index, 0, CONN_FREE);
+	}
+	return true;
+}
+
+static void box_conn_gone(struct service *s, uint64_t seq, uint64_t cookie)
+{
+	struct box *b = box_of(s);
+	const struct ctl_conn who = {.cookie = cookie};
+
+	/* Without sbxd there is nobody who wants to know. */
+	(void)control_link_send(
+	    &b->control, CTL_CONN_GONE, seq, &who, sizeof(who), NULL, 0, -1, CONTROL_NO_WORD);
+	box_leave_if_done(b);
+}
+
+static void box_broken(struct service *s, const char *why)
+{
+	box_die(box_of(s), EPROTO, why);
+}
+
+static const struct service_ops box_service_ops = {
+    .hand_back = box_hand_back,
+    .conn_gone = box_conn_gone,
+    .broken = box_broken,
+};
+
+/* ---- what sbxd wants ---- */
+
+static void box_on_handover(struct box *b, struct ctl_msg *msg)
+{
+	conn_open(&b->service, msg->fd, &msg->body.conn, msg->head.seq, msg->tail, msg->tail_len);
+	msg->fd = -1;
+}
+
+static void box_on_check(struct box *b, struct ctl_msg *msg)
+{
+	box_check_begin(b, msg->head.seq);
+}
+
+static void box_on_close(struct box *b, struct ctl_msg *msg)
+{
+	box_close(b, msg->body.close.grace_ms, msg->head.seq);
+}
+
+static void box_on_park(struct box *b, struct ctl_msg *msg)
+{
+	(void)msg; /* has nothing to say but that */
+	report_touch(&b->report);
+}
+
+static void (*const box_orders[CTL_TYPES])(struct box *b, struct ctl_msg *msg) = {
+    [CTL_HANDOVER] = box_on_handover,
+    [CTL_CHECK] = box_on_check,
+    [CTL_PARK] = box_on_park,
+    [CTL_PROMOTE] = box_on_park,
+    [CTL_CLOSE] = box_on_close,
+};
+
+static void box_on_message(void *ctx, struct ctl_msg *msg)
+{
+	struct box *b = ctx;
+
+	if (msg->head.gen != b->gen || !box_orders[msg->head.type]) {
+		log_warn("dropped a %s of generation %llu", ctl_type_name(msg->head.type),
+		    (unsigned long long)msg->head.gen);
+		if (msg->fd >= 0)
+			conn_refuse(fd_take(&msg->fd), &msg->body.conn, API_STALE_GENERATION,
+			    "the box was replaced");
+		return;
+	}
+	box_orders[msg->head.type](b, msg);
+	fd_close(&msg->fd);
+}
+
+static void box_on_sent(void *ctx, uint32_t word)
+{
+	struct box *b = ctx;
+
+	b->service.held[word] = false;
+	report_conn(&b->report, word, 0, CONN_FREE);
+	box_leave_if_done(b);
+}
+
+static void box_on_orphaned(struct loop *loop, struct loop_timer *t)
+{
+	struct box *b = LOOP_OWNER(t, struct box, orphan);
+
+	(void)loop; /* the box knows its loop */
+	log_warn("box %s: no supervisor came back: closing", b->boot.name);
+	box_close(b, ORPHAN_GRACE_MS, 0);
+}
+
+/*
+ * sbxd is gone. What is in hand is served on. ADOPTION: a successor's connection would replace
+ * b->control here (control_link_init() on it, then CTL_HELLO with state 1) and clear the timer.
+ */
+static void box_on_control_gone(void *ctx)
+{
+	struct box *b = ctx;
+
+	for (unsigned int i = 0; i < SHM_CONNS; i++) {
+		if (!b->service.held[i])
+			continue;
+		b->service.held[i] = false;
+		report_conn(&b->report, i, 0, CONN_FREE);
+	}
+	if (b->state == BOX_UP)
+		INVARIANT(loop_timer_set(b->loop, &b->orphan,
+			      clock_now_ns() + b->boot.orphan_grace_ms * NS_PER_MS,
+			      box_on_orphaned) == 0);
+	box_leave_if_done(b);
+}
+
+static const struct control_link_ops box_control_ops = {
+    .message = box_on_message,
+    .sent = box_on_sent,
+    .gone = box_on_control_gone,
+};
+
+/* ---- the box itself ---- */
+
+static void box_on_exit(struct loop *loop, struct loop_watch *w, uint32_t events)
+{
+	struct box *b = LOOP_OWNER(w, struct box, watch);
+
+	(void)loop; /* the box knows its loop */
+	(void)events;
+	agent_link_poll(&b->link); /* its last words */
+	box_die(b, ECHILD, "the box's first process is gone");
+}
+
+static void box_on_beat(struct report *r, bool last)
+{
+	struct box *b = LOOP_OWNER(r, struct box, report);
+	struct driver_stats stats = {0};
+
+	if (b->handle && b->driver->stats && b->driver->stats(b->handle, &stats) == 0) {
+		r->work.cpu_ns = stats.cpu_ns;
+		r->work.memory_bytes = stats.memory_bytes;
+	}
+	if (last)
+		service_trim(&b->service);
+}
+
+static void box_fill_service(struct box *b)
+{
+	struct service *s = &b->service;
+
+	s->loop = b->loop;
+	s->link = &b->link;
+	s->report = &b->report;
+	s->ops = &box_service_ops;
+	s->token = b->boot.token;
+	s->env = b->env;
+	s->env_len = b->env_len;
+	s->scratch = b->scratch;
+	LIST_INIT(&s->ops_running);
+}
+
+int box_serve(struct box *b)
+{
+	int rc;
+
+	box_fill_service(b);
+	b->report.on_beat = box_on_beat;
+	rc = control_link_init(
+	    &b->control, b->loop, CTL_FD_CONTROL, b->gen, b->scratch, &box_control_ops, b);
+	if (rc == 0)
+		rc = loop_add(
+		    b->loop, &b->watch, b->driver->watch_fd(b->handle), EPOLLIN, box_on_exit);
+	if (rc == 0) {
+		b->state = BOX_UP;
+		report_touch(&b->report);
+		rc = loop_run(b->loop);
+	}
+	if (rc < 0)
+		log_error("box %s: cannot be served: %s", b->boot.name, strerror(-rc));
+	if (b->handle)
+		(void)box_end_all(b); /* sbxd has the janitor prove it in any case */
+	return rc < 0 || b->end.type == CTL_BOX_DIED ? 1 : 0;
+}

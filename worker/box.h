@@ -1,0 +1,110 @@
+/*
+ * box: the life of the one box that this worker owns. sbx-worker only.
+ *
+ * START HERE in worker/. boot.c starts the box and locks the worker down; box.c takes sbxd's orders
+ * and serves; box_check.c answers health checks; box_end.c is every way it ends. Client connections
+ * are conn*.c, what they ask for is run*.c and files*.c, the guest is agent_*.c.
+ */
+#ifndef SBXD_WORKER_BOX_H
+#define SBXD_WORKER_BOX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "drivers/driver.h"
+#include "lib/loop.h"
+#include "shm/layout.h"
+#include "wire/control.h"
+#include "worker/agent_link.h"
+#include "worker/control_link.h"
+#include "worker/report.h"
+#include "worker/service.h"
+
+#define BOX_NONCE 8U /* bytes of a ping's payload */
+
+enum box_state {
+	BOX_BOOTING,
+	BOX_UP,
+	BOX_CLOSING, /* in order: lock, sync, then the end */
+	BOX_ENDING,  /* killed or about to be; clients take their last answers */
+};
+
+/* A health check under way. */
+struct box_check {
+	bool running;
+	bool pinged;
+	uint64_t seq;
+	uint64_t nonce;
+	uint64_t deadline_ns;
+	struct loop_timer timer;
+};
+
+/* What box_end() will say and do. */
+struct box_end {
+	enum ctl_type type; /* CTL_CLOSED or CTL_BOX_DIED */
+	uint64_t seq;
+	uint64_t nonce; /* of the sync */
+	uint64_t deadline_ns;
+	struct ctl_failed why;
+	struct loop_timer timer;
+};
+
+struct box {
+	struct service service;
+	struct loop *loop;
+	struct control_link control;
+	struct agent_link link;
+	struct report report;
+	struct shm_slot *page;
+	bool locked; /* we hold page->scope_lock */
+	enum box_state state;
+
+	struct ctl_boot boot; /* what sbxd ordered */
+	uint64_t gen;
+	uint64_t boot_seq;
+	uint64_t ordered_ns; /* when CTL_BOOT came */
+	char *env;	     /* "K=V\0"..., boot's tail */
+	size_t env_len;
+
+	const struct driver *driver;
+	struct driver_site site;
+	struct driver_box *handle; /* NULL: no box */
+	struct loop_watch watch;   /* the box's first process */
+	bool greeted;
+	bool guest_fits; /* it speaks our version */
+
+	uint64_t nonce; /* of the newest ping or sync */
+	struct box_check check;
+	struct box_end end;
+	struct loop_timer orphan; /* due: nobody adopted us */
+	uint8_t *scratch;
+};
+
+/* boot.c: says hello to sbxd, waits for CTL_BOOT and starts the box. Blocks, within bounds. 0 when
+ * it is up; otherwise sbxd was told why and nothing is left of it. */
+int box_boot(struct box *b, uint32_t slot);
+
+/* box.c: serves until the box has ended. Returns the exit status. */
+int box_serve(struct box *b);
+
+/* box_check.c */
+void box_check_begin(struct box *b, uint64_t seq);
+void box_check_pong(struct box *b, uint64_t nonce);
+void box_check_abort(struct box *b, int code);
+
+/* Takes the scope lock without waiting. False: somebody has it, or it is broken. */
+bool box_try_lock(struct box *b);
+void box_unlock(struct box *b);
+
+/* box_end.c */
+void box_close(struct box *b, uint32_t grace_ms, uint64_t seq);
+void box_close_pong(struct box *b, uint64_t nonce);
+void box_die(struct box *b, int code, const char *why);
+
+/* Ends all processes of the box and frees the driver's handle. 0 or -errno: some may be left. */
+int box_end_all(struct box *b);
+
+/* Exits when nothing is left to say. */
+void box_leave_if_done(struct box *b);
+
+#endif

@@ -1,0 +1,128 @@
+/*
+ * conn: one handed-over client connection: requests in, responses out, one after the other.
+ * sbx-worker only.
+ *
+ * conn.c drives it (phases, events, deadlines), conn_body.c reads request bodies, conn_reply.c
+ * writes responses. Nothing here frees a connection while its operation may be on the stack: it is
+ * marked, and the loop comes back to it.
+ */
+#ifndef SBXD_WORKER_CONN_H
+#define SBXD_WORKER_CONN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "lib/buf.h"
+#include "lib/loop.h"
+#include "wire/api_error.h"
+#include "wire/control.h"
+#include "wire/http.h"
+#include "worker/op.h"
+#include "worker/service.h"
+
+#define CONN_HEAD_NS (10 * NS_PER_S)   /* a head, once begun */
+#define CONN_BODY_NS (30 * NS_PER_S)   /* progress of a body */
+#define CONN_WRITE_NS (120 * NS_PER_S) /* progress of a response */
+#define CONN_DRAIN_NS (10 * NS_PER_S)  /* the rest of a body nobody wants */
+#define CONN_DRAIN_MAX (1ULL << 30) /* as long as the longest body: else its sender never reads why */
+#define CONN_OUT_LOW (64U * 1024U)   /* operations are told to go on below this */
+#define CONN_OUT_HIGH (256U * 1024U) /* operations hold back above this */
+
+enum conn_phase {
+	CONN_HEAD,  /* reading a head, or waiting for one */
+	CONN_BODY,  /* an operation runs, its request's body is not complete */
+	CONN_SERVE, /* an operation runs */
+	CONN_DRAIN, /* response complete; the rest of the body is read and dropped */
+	CONN_FLUSH, /* response complete; writing what is queued */
+	CONN_PHASES,
+};
+
+struct conn {
+	struct service *s;
+	int fd; /* owned */
+	struct loop_watch watch;
+	struct loop_timer timer; /* the deadline of the phase */
+	struct loop_timer kick;	 /* due: the connection is driven on */
+	struct ctl_conn who;
+	uint64_t seq; /* of the hand-over */
+	unsigned int index;
+	enum conn_phase phase;
+	bool readable;	/* the socket may hold more */
+	bool blocked;	/* the socket takes no more for now */
+	bool dead;	/* to be closed by the loop */
+	bool drain_due; /* op->drained() is owed */
+
+	struct http_in *in;
+	struct buf raw;	     /* received and not used; while a head is read, from its start */
+	size_t fed;	     /* of raw, what the reader has seen */
+	uint64_t since_ns;   /* head begun, or last progress of a body */
+	uint64_t written_ns; /* last progress of writing */
+
+	/* The request that is being served. */
+	struct op *op;
+	uint64_t body_left; /* UINT64_MAX: not known */
+	uint64_t body_seen;
+	uint64_t body_max;
+	bool keep_alive;
+	bool awaits_continue; /* the client sends its body only when it is told to */
+	bool chunked;	      /* the response is */
+	bool responding;
+	char id[48]; /* the box's id as the client spells it */
+	char request_id[HTTP_ID_MAX];
+	char traceparent[HTTP_ID_MAX];
+
+	struct buf out;
+};
+
+/*
+ * Takes over a connection with the n bytes that sbxd has read from it, and serves it from the next
+ * round of the loop on. When there is no place for it, the client is told and the descriptor
+ * closed.
+ */
+void conn_open(struct service *s, int fd, const struct ctl_conn *who, uint64_t seq,
+    const uint8_t *bytes, size_t n);
+
+/* Answers `e` on a descriptor that is not served, and closes it. */
+void conn_refuse(int fd, const struct ctl_conn *who, enum api_error e, const char *message);
+
+/* The loop comes back to it in this round. */
+void conn_wake(struct conn *c);
+
+/* ---- for operations ---- */
+
+/* op->room() is not 0 any more. */
+void conn_more_body(struct conn *c);
+
+/* A whole error response. The connection lets go of its operation, as with all the ends below. */
+void conn_fail(struct conn *c, enum api_error e, const char *message);
+
+/* The same, 405 with the methods that there are. */
+void conn_fail_method(struct conn *c, const char *allow);
+
+/* A whole JSON response; *json is used up. */
+void conn_reply(struct conn *c, unsigned int status, struct buf *json);
+
+/* Begins a response 200 of `length` bytes, or UINT64_MAX: chunked. */
+void conn_begin(struct conn *c, const char *content_type, uint64_t length);
+
+/* A part of its body. Never fails: what cannot be sent is queued, or the connection is dead. */
+void conn_put(struct conn *c, const void *p, size_t n);
+
+/* Bytes queued and not yet taken by the client. */
+size_t conn_queued(const struct conn *c);
+
+/* The response is complete; or it cannot be completed, and the connection closes. */
+void conn_end(struct conn *c);
+void conn_cut(struct conn *c);
+
+/* ---- between the conn files ---- */
+
+void conn_send(struct conn *c, const struct iovec *iov, size_t count);
+void conn_flush(struct conn *c);
+void conn_put_continue(struct conn *c);
+void conn_mark(struct conn *c, enum shm_conn_state state);
+bool conn_run_body(struct conn *c); /* phases CONN_BODY and CONN_DRAIN; true: go on */
+void conn_die(struct conn *c);
+
+#endif

@@ -1,0 +1,191 @@
+/*
+ * janitor: the privileged helper of sbxd. A process of its own: drivers may block, sbxd may not.
+ * If it dies, sbxd starts another and asks again; everything it does can be done twice. If sbxd
+ * dies, the control socket ends and so does the janitor.
+ */
+#include "worker/janitor.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "drivers/driver.h"
+#include "lib/fd.h"
+#include "lib/log.h"
+
+#define NAME_LEN 64
+
+static struct driver_site janitor_site(const struct ctl_site *site, int prepared)
+{
+	return (struct driver_site){
+	    .instance = site->instance,
+	    .state_dir = site->state_dir,
+	    .runtime_dir = site->runtime_dir,
+	    .uid_base = site->uid_base,
+	    .prepared = prepared,
+	};
+}
+
+static int janitor_prepare(const struct driver *driver, const struct driver_site *site,
+    const union ctl_body *body, struct ctl_done *done, struct err *err)
+{
+	struct driver_facts facts = {0};
+	int rc = driver->probe(site, &facts, err);
+
+	if (rc == 0)
+		rc = driver->prepare(site, body->prepare.image, err);
+	if (rc < 0)
+		return rc;
+	(void)snprintf(done->isolation, sizeof(done->isolation), "%s", facts.isolation);
+	(void)snprintf(done->warning, sizeof(done->warning), "%s", facts.warning);
+	return 0;
+}
+
+static int janitor_cleanup(const struct driver *driver, const struct driver_site *site,
+    const union ctl_body *body, struct ctl_done *done, struct err *err)
+{
+	const struct ctl_cleanup *c = &body->cleanup;
+
+	(void)done;
+	return driver->cleanup(site, c->name, c->box_pid, c->box_start, err);
+}
+
+/* Names are collected first: cleaning up changes what is being listed. */
+struct janitor_names {
+	char (*names)[NAME_LEN];
+	size_t count;
+};
+
+static int janitor_collect(void *ctx, const char *name)
+{
+	struct janitor_names *n = ctx;
+	void *grown = realloc(n->names, (n->count + 1) * sizeof(*n->names));
+
+	if (!grown)
+		return -ENOMEM;
+	n->names = grown;
+	(void)snprintf(n->names[n->count++], NAME_LEN, "%s", name);
+	return 0;
+}
+
+static int janitor_sweep(const struct driver *driver, const struct driver_site *site,
+    const union ctl_body *body, struct ctl_done *done, struct err *err)
+{
+	struct janitor_names n = {0};
+	struct err one = {0};
+	int rc = driver->list(site, janitor_collect, &n);
+
+	(void)body;
+	if (rc < 0)
+		(void)err_sys(err, -rc, "list the boxes of instance %s", site->instance);
+	/* One that resists must not keep the others. */
+	for (size_t i = 0; i < n.count; i++) {
+		if (driver->cleanup(site, n.names[i], 0, 0, &one) == 0) {
+			done->count++;
+			continue;
+		}
+		log_error("%s", one.text);
+		if (rc == 0)
+			rc = err_set(err, one.code, "%s", one.text);
+	}
+	free(n.names);
+	return rc;
+}
+
+static int janitor_finish(const struct driver *driver, const struct driver_site *site,
+    const union ctl_body *body, struct ctl_done *done, struct err *err)
+{
+	(void)body;
+	(void)done;
+	return driver->finish(site, err);
+}
+
+typedef int janitor_fn(const struct driver *driver, const struct driver_site *site,
+    const union ctl_body *body, struct ctl_done *done, struct err *err);
+
+static janitor_fn *const handlers[CTL_TYPES] = {
+    [CTL_PREPARE] = janitor_prepare,
+    [CTL_CLEANUP] = janitor_cleanup,
+    [CTL_SWEEP] = janitor_sweep,
+    [CTL_FINISH] = janitor_finish,
+};
+
+/* Every message that has a handler begins with it. */
+_Static_assert(offsetof(struct ctl_prepare, site) == 0, "the site comes first");
+_Static_assert(offsetof(struct ctl_cleanup, site) == 0, "the site comes first");
+
+void janitor_handle(const struct ctl_msg *msg, int prepared, struct ctl_done *done)
+{
+	const struct ctl_site *wire = &msg->body.prepare.site;
+	janitor_fn *fn = msg->head.type < CTL_TYPES ? handlers[msg->head.type] : NULL;
+	const struct driver *driver = fn ? driver_find(wire->driver) : NULL;
+	struct driver_site site;
+	struct err err = {0};
+	int rc;
+
+	*done = (struct ctl_done){0};
+	if (!fn) {
+		rc = err_set(
+		    &err, EBADMSG, "the janitor does not do %s", ctl_type_name(msg->head.type));
+	} else if (!driver) {
+		rc = err_set(&err, ENOENT, "there is no driver %s", wire->driver);
+	} else {
+		site = janitor_site(wire, prepared);
+		rc = fn(driver, &site, &msg->body, done, &err);
+	}
+	done->code = -rc;
+	(void)snprintf(
+	    done->text, sizeof(done->text), "%.*s", CTL_TEXT - 1, rc < 0 ? err.text : "");
+}
+
+static int janitor_answer(uint64_t seq, const struct ctl_done *done)
+{
+	struct pollfd p = {.fd = CTL_FD_CONTROL, .events = POLLOUT};
+	int rc;
+
+	do {
+		rc = ctl_send(CTL_FD_CONTROL, CTL_DONE, seq, 0, done, NULL, 0, -1);
+	} while (rc == -EAGAIN && poll(&p, 1, -1) > 0);
+	return rc;
+}
+
+/* 1: go on, 0: sbxd has hung up, -errno. */
+static int janitor_serve_one(uint8_t *packet)
+{
+	struct pollfd p = {.fd = CTL_FD_CONTROL, .events = POLLIN};
+	struct ctl_done done;
+	struct ctl_msg msg;
+	int rc;
+
+	if (poll(&p, 1, -1) < 0)
+		return errno == EINTR ? 1 : -errno;
+	rc = ctl_recv(CTL_FD_CONTROL, packet, &msg);
+	if (rc == -EAGAIN)
+		return 1;
+	if (rc <= 0)
+		return rc;
+	fd_close(&msg.fd);
+	janitor_handle(&msg, CTL_FD_PREPARED, &done);
+	rc = janitor_answer(msg.head.seq, &done);
+	return rc < 0 ? rc : 1;
+}
+
+int janitor_main(void)
+{
+	static const int ignored[] = {SIGHUP, SIGINT, SIGPIPE, SIGTERM};
+	uint8_t *packet = malloc(CTL_MSG_MAX);
+	int rc = packet ? 1 : -ENOMEM;
+
+	/* A terminal's interrupt is for sbxd, which still needs us to clean up. */
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+		(void)signal(ignored[i], SIG_IGN);
+	while (rc > 0)
+		rc = janitor_serve_one(packet);
+	if (rc < 0)
+		log_error("janitor: %s", strerror(-rc));
+	free(packet);
+	return rc < 0;
+}

@@ -1,0 +1,17 @@
+/*
+ * janitor: the privileged helper of sbxd that does, one after the other, what drivers must do
+ * outside of any worker: prepare, clean up after dead boxes, sweep, finish.
+ */
+#ifndef SBXD_WORKER_JANITOR_H
+#define SBXD_WORKER_JANITOR_H
+
+#include "wire/control.h"
+
+/* Serves sbxd on CTL_FD_CONTROL until that ends. Exit status of the process. */
+int janitor_main(void);
+
+/* Does what one message asks, with `prepared` as the descriptor that drivers write what they
+ * prepare into, and fills *done. A message of another kind is answered with EBADMSG. */
+void janitor_handle(const struct ctl_msg *msg, int prepared, struct ctl_done *done);
+
+#endif

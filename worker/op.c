@@ -1,0 +1,57 @@
+/*
+ * op: what all client operations have in common. sbx-worker. If we die here, sbxd answers the
+ * clients and the box is cleaned up.
+ */
+#include "worker/op.h"
+
+#include "lib/clock.h"
+#include "lib/log.h"
+#include "worker/conn.h"
+
+void op_init(struct op *op, const struct op_class *cls, struct conn *c)
+{
+	*op = (struct op){.cls = cls, .s = c->s, .conn = c};
+	c->op = op;
+	LIST_INSERT_HEAD(&op->s->ops_running, op, entry);
+	report_begin(op->s->report);
+}
+
+void op_free(struct op *op)
+{
+	struct service *s = op->s;
+
+	if (op->conn)
+		op->conn->op = NULL;
+	loop_timer_clear(s->loop, &op->patience);
+	agent_chan_drop(&op->chan);
+	LIST_REMOVE(op, entry);
+	op->cls->free(op);
+	report_end(s->report);
+}
+
+void op_abandon(struct op *op)
+{
+	op->conn->op = NULL;
+	op->conn = NULL;
+	if (op->chan.link)
+		op->cls->abandon(op);
+	else
+		op_free(op);
+}
+
+static void op_out_of_patience(struct loop *loop, struct loop_timer *t)
+{
+	struct op *op = LOOP_OWNER(t, struct op, patience);
+
+	(void)loop; /* the service knows its loop */
+	op->s->ops->broken(op->s, "the guest did not end an operation in time");
+}
+
+void op_close_chan(struct op *op)
+{
+	if (!op->chan.link || op->chan.closing)
+		return;
+	agent_chan_close(&op->chan);
+	INVARIANT(loop_timer_set(op->s->loop, &op->patience, clock_now_ns() + OP_PATIENCE_NS,
+		      op_out_of_patience) == 0);
+}

@@ -1,0 +1,62 @@
+/*
+ * op: one client operation (a command, a file transfer), between its connection and its channel.
+ * sbx-worker only.
+ *
+ * An operation outlives its connection: a client that goes away only loses the answer; the channel
+ * stays until the guest has said that the operation is over.
+ */
+#ifndef SBXD_WORKER_OP_H
+#define SBXD_WORKER_OP_H
+
+#include <sys/queue.h>
+
+#include "worker/agent_link.h"
+#include "worker/service.h"
+
+struct conn;
+struct op;
+
+struct op_class {
+	/* How many body bytes it takes now; 0: conn_more_body() will be called. NULL: all. */
+	size_t (*room)(struct op *op);
+	/* A part of the request's body, at most room() bytes; and its end. */
+	void (*body)(struct op *op, const uint8_t *p, size_t n);
+	void (*body_end)(struct op *op);
+	/* The client has taken everything that was queued for it, or nearly. */
+	void (*drained)(struct op *op);
+	/*
+	 * The client is gone, or was answered already: op->conn is NULL now. The operation is to be
+	 * ended, and frees itself with op_free() when the guest has confirmed it.
+	 */
+	void (*abandon)(struct op *op);
+	/* The box is gone after the response was begun: may add a last message. NULL: nothing. */
+	void (*lost)(struct op *op, enum api_error e, const char *message);
+	/* Releases what it holds, and its own memory. */
+	void (*free)(struct op *op);
+};
+
+/* First member of every operation. */
+struct op {
+	const struct op_class *cls;
+	struct service *s;
+	struct conn *conn; /* NULL when nobody waits for it */
+	struct agent_chan chan;
+	struct loop_timer patience; /* how long the guest may take to confirm AGENT_CLOSE */
+	LIST_ENTRY(op) entry;
+};
+
+/* Begins: pins the box. */
+void op_init(struct op *op, const struct op_class *cls, struct conn *c);
+
+/* Ends: unpins, drops the channel if it is open, calls cls->free(). */
+void op_free(struct op *op);
+
+/* The connection lets go of it; see abandon(). */
+void op_abandon(struct op *op);
+
+/* Has the guest end it; a guest that does not within OP_PATIENCE_NS is broken. */
+void op_close_chan(struct op *op);
+
+#define OP_PATIENCE_NS (10 * NS_PER_S)
+
+#endif

@@ -1,0 +1,73 @@
+/*
+ * service: what client connections and operations need of the box they belong to. sbx-worker only.
+ *
+ * box.c fills it; tests fill it with a guest and a control link of their own.
+ */
+#ifndef SBXD_WORKER_SERVICE_H
+#define SBXD_WORKER_SERVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "lib/loop.h"
+#include "shm/layout.h"
+#include "wire/api_error.h"
+#include "wire/control.h"
+#include "worker/agent_link.h"
+#include "worker/report.h"
+
+#define SERVICE_SCRATCH (256U * 1024U)
+
+struct conn;
+struct op;
+struct service;
+
+enum service_state {
+	SERVICE_UP,
+	SERVICE_CLOSING, /* stopping in order: operations run to the end of the grace */
+	SERVICE_DEAD,	 /* no box any more */
+};
+
+struct service_ops {
+	/*
+	 * The connection goes back to sbxd with n unread bytes (<= CTL_TAIL_MAX); takes over fd and
+	 * the connection's word: held[index] until the message is sent, then free. False, and
+	 * nothing taken, when there is no sbxd.
+	 */
+	bool (*hand_back)(struct service *s, int fd, unsigned int index, uint64_t seq,
+	    const struct ctl_conn *who, const void *bytes, size_t n);
+	/* A handed-over connection is closed. */
+	void (*conn_gone)(struct service *s, uint64_t seq, uint64_t cookie);
+	/* The guest does not keep its word: the box must go. */
+	void (*broken)(struct service *s, const char *why);
+};
+
+struct service {
+	struct loop *loop;
+	struct agent_link *link;
+	struct report *report;
+	const struct service_ops *ops;
+	const char *token; /* box id */
+	const char *env;   /* the box's environment: "K=V\0"... */
+	size_t env_len;
+	enum service_state state;
+	uint8_t *scratch;	       /* SERVICE_SCRATCH bytes, for whoever runs now */
+	struct conn *conns[SHM_CONNS]; /* by their word in the slot page */
+	bool held[SHM_CONNS];	       /* words of connections that are on their way back */
+	unsigned int conn_count;
+	LIST_HEAD(op_list, op) ops_running;
+};
+
+/*
+ * The box is going: idle connections are handed back (or closed), new requests are answered 410. To
+ * SERVICE_DEAD: operations end too, and every client that is owed a response gets `e` at once.
+ */
+void service_set_state(
+    struct service *s, enum service_state state, enum api_error e, const char *message);
+
+/* Gives memory back that is not needed while nothing happens. */
+void service_trim(struct service *s);
+
+#endif
