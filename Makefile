@@ -41,7 +41,7 @@ say = $(if $(V),,@echo '  $(1)	$@')
 
 LIB_SRC := lib/buf.c lib/clock.c lib/err.c lib/fault.c lib/fd.c lib/log.c lib/loop.c lib/proc.c lib/utf8.c
 DIGEST_SRC := lib/digest.c lib/identity.c lib/paths.c
-SHM_SRC := shm/hist.c shm/index.c shm/reader.c shm/repair.c shm/ring.c shm/scope_lock.c shm/segment.c \
+SHM_SRC := shm/hist.c shm/index.c shm/names.c shm/reader.c shm/repair.c shm/ring.c shm/scope_lock.c shm/segment.c \
 	shm/segment_attach.c shm/segment_check.c shm/segment_rebuild.c shm/segment_validate.c shm/slot.c \
 	shm/warm.c
 WIRE_SRC := wire/agent.c wire/api_error.c wire/base64.c wire/control.c wire/http_chunk.c wire/http_engine.c \
@@ -51,7 +51,7 @@ DRIVER_SRC := drivers/namespace/cgroup.c drivers/namespace/cgroup_find.c drivers
 	drivers/namespace/image_host.c drivers/namespace/namespace.c drivers/namespace/prepare.c \
 	drivers/namespace/probe.c drivers/namespace/rootfs.c drivers/namespace/site.c drivers/namespace/start.c \
 	drivers/namespace/sweep.c drivers/namespace/userns.c drivers/registry.c
-WORKER_SRC := worker/agent_chan.c worker/agent_link.c worker/boot.c worker/box.c worker/box_check.c \
+WORKER_SRC := worker/agent_chan.c worker/agent_link.c worker/agent_pipe.c worker/boot.c worker/box.c worker/box_check.c \
 	worker/box_end.c worker/confine.c worker/confine_filter.c worker/conn.c worker/conn_body.c \
 	worker/conn_reply.c worker/control_link.c worker/files_query.c worker/files_read.c worker/files_write.c \
 	worker/janitor.c worker/op.c worker/report.c worker/route.c worker/run.c worker/run_buffer.c \
@@ -115,6 +115,8 @@ GUEST_CFLAGS := $(BASE) -Os -g $(WARN) -fstack-protector-strong -fno-pie -idiraf
 build/sbx-guest: $(patsubst %.c,$(OBJ)-guest/%.o,$(GUEST_ALL))
 	$(call say,LINK)
 	$(Q)$(MUSL_CC) $(GUEST_CFLAGS) -static -no-pie -Wl,--gc-sections -Wl,-z,norelro -o $@ $^
+
+unit: build/sbx-guest # its tests drive the real one
 
 $(OBJ)-guest/%.o: %.c
 	@mkdir -p $(@D)

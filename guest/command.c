@@ -94,8 +94,13 @@ static void command_resize(struct guest *g, struct channel *c, uint16_t cols, ui
 
 static void command_signal(struct guest *g, struct channel *c, int sig)
 {
+	struct command *cmd = &c->u.command;
+
 	(void)g;
-	(void)shim_signal(c->u.command.shim, sig); /* gone, or not there yet: END will tell */
+	if (!cmd->started)
+		cmd->signals |= 1ULL << (sig - 1);
+	else
+		(void)shim_signal(cmd->shim, sig); /* gone already: END will tell */
 }
 
 static void command_close(struct guest *g, struct channel *c)
@@ -147,6 +152,9 @@ static void command_started(struct guest *g, struct channel *c)
 	free(cmd->memory);
 	cmd->memory = NULL;
 	(void)out_put(&g->out, AGENT_STARTED, 0, c->id, &pid, sizeof(pid), NULL, 0); /* has room */
+	for (int sig = 1; cmd->signals != 0; sig++, cmd->signals >>= 1)
+		if ((cmd->signals & 1) != 0)
+			(void)shim_signal(cmd->shim, sig); /* gone already: END will tell */
 }
 
 static void command_exited(struct guest *g, struct command *cmd, int status)
@@ -155,7 +163,6 @@ static void command_exited(struct guest *g, struct command *cmd, int status)
 	cmd->status = status;
 	cmd->exited_at = g->now;
 	cmd->active_at = g->now;
-	command_measure_pipes(cmd);
 }
 
 /* The shim was killed from within the box. The command is our own child now, or nobody's. */
@@ -217,6 +224,11 @@ static bool command_look(struct guest *g, struct channel *c, enum shim_phase pha
 		mux_fail(g, c, code, cmd->shim->err, &why);
 		return false;
 	}
+	if (phase == SHIM_GO && cmd->shim->pid == 0 && cmd->shim->child == 0) {
+		mux_fail_str(
+		    g, c, AGENT_E_RESOURCES, 0, "the command's shim was killed in the box");
+		return false;
+	}
 	if (!cmd->started && (phase != SHIM_GO || cmd->shim->pid == 0))
 		command_started(g, c);
 	if (cmd->exited)
@@ -260,6 +272,9 @@ static void command_step(struct guest *g, struct channel *c, const struct pollfd
 			command_read(g, c, s);
 	if (!cmd->exited)
 		return;
+	if (!cmd->measured) /* usually the pipes are at their end by now */
+		command_measure_pipes(cmd);
+	cmd->measured = true;
 	if (cmd->closing) {
 		if (phase == SHIM_DONE || cmd->tree_gone)
 			command_closed(g, c);

@@ -34,8 +34,10 @@ struct command {
 	bool tree_gone;	    /* with closing: no shim, and nothing is known to be left */
 	bool swept;	    /* with closing: what the dead left in the pipes was measured */
 	bool broken;	    /* stdin was lost for want of memory: closing, then an error */
+	bool measured;	    /* must[] is set */
 	int status;	    /* wait status */
-	uint64_t must[3];   /* bytes that lay in the pipe when the command exited: never lost */
+	uint64_t signals;   /* bits of those that came before it had started */
+	uint64_t must[3];   /* bytes that lay in the pipe after the command's exit: never lost */
 	uint64_t exited_at; /* when the drain bound began to count */
 	uint64_t active_at; /* when something was read last */
 	uint8_t *in;	    /* stdin that the pipe did not take; a ring of AGENT_WINDOW, mmap'ed */

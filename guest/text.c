@@ -67,7 +67,7 @@ int text_parse_uint(const char *s, size_t len, uint64_t max, uint64_t *out)
 	for (size_t i = 0; i < len; i++) {
 		uint64_t digit = (uint64_t)(unsigned char)s[i] - '0';
 
-		if (digit > 9 || n > (max - digit) / 10)
+		if (digit > 9 || digit > max || n > (max - digit) / 10)
 			return -EINVAL;
 		n = n * 10 + digit;
 	}

@@ -94,6 +94,18 @@ static void copy_field(char *to, size_t size, const char *from)
 	memcpy(to, from, n + 1);
 }
 
+static void set_unknown(struct user *u, uint32_t uid)
+{
+	struct text digits;
+
+	text_clear(&digits);
+	text_add_uint(&digits, uid);
+	*u = (struct user){.uid = uid, .home = "/", .shell = "/bin/sh"};
+	if (uid == 0)
+		memcpy(u->home, "/root", sizeof("/root"));
+	memcpy(u->name, uid == 0 ? "root" : digits.s, uid == 0 ? sizeof("root") : digits.len + 1);
+}
+
 bool users_match_passwd(char *line, const char *name, uint32_t uid, struct user *u)
 {
 	char *f[7];
@@ -106,7 +118,7 @@ bool users_match_passwd(char *line, const char *name, uint32_t uid, struct user 
 		return false;
 	if (name != NULL ? strcmp(name, f[0]) != 0 : id != uid)
 		return false;
-	u->uid = id;
+	set_unknown(u, id);
 	u->gid = gid;
 	copy_field(u->name, sizeof(u->name), f[0]);
 	copy_field(u->home, sizeof(u->home), f[5]);
@@ -171,18 +183,6 @@ static bool add_membership(void *ctx, char *line)
 	if (users_match_member(line, u->name, &gid) && gid != u->gid)
 		u->groups[u->group_count++] = gid;
 	return u->group_count == USERS_GROUPS;
-}
-
-static void set_unknown(struct user *u, uint32_t uid)
-{
-	struct text digits;
-
-	text_clear(&digits);
-	text_add_uint(&digits, uid);
-	*u = (struct user){.uid = uid, .home = "/", .shell = "/bin/sh"};
-	if (uid == 0)
-		memcpy(u->home, "/root", sizeof("/root"));
-	memcpy(u->name, uid == 0 ? "root" : digits.s, uid == 0 ? sizeof("root") : digits.len + 1);
 }
 
 static int resolve_group(int root_fd, const char *spec, uint32_t *gid)

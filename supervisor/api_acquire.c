@@ -64,7 +64,8 @@ int api_spec_digest(struct pool_spec *spec)
 	return digest_sha256(parts, sizeof(parts) / sizeof(parts[0]), spec->digest);
 }
 
-/* A root directory as image shows what is in it: so only admins name another than the configured one. */
+/* A root directory as image shows what is in it: so only admins name another than the configured
+ * one. */
 static int choose_spec(const struct sbxd *s, const struct client *c, const char *image,
     struct pool_spec *spec, struct err *err)
 {
@@ -113,8 +114,8 @@ static void acquire(struct sbxd *s, struct client *c, const struct acquire_args 
 	struct err err = {0};
 
 	if (choose_spec(s, c, a->image, &r.spec, &err) < 0) {
-		client_reply_error(c,
-		    err.code == EPERM ? API_PERMISSION_DENIED : API_INVALID_ARGUMENT, err.text);
+		client_reply_error(
+		    c, err.code == EPERM ? API_PERMISSION_DENIED : API_INVALID_ARGUMENT, err.text);
 		return;
 	}
 	if (choose_identity(a, &r.id) < 0 || digest_random(&r.lease_id, sizeof(r.lease_id)) < 0) {

@@ -3,6 +3,7 @@
 
 #include "lib/clock.h"
 #include "shm/hist.h"
+#include "shm/names.h"
 #include "shm/slot.h"
 #include "supervisor/client.h"
 #include "supervisor/routes.h"
@@ -11,43 +12,11 @@
 
 #define POOL_JSON_MAX 16384U
 
-static const char *const counter_names[COUNTERS] = {
-    [COUNTER_ACQUIRE_ACTIVE] = "acquire_active",
-    [COUNTER_ACQUIRE_WARM] = "acquire_warm",
-    [COUNTER_ACQUIRE_PREWARMED] = "acquire_prewarmed",
-    [COUNTER_ACQUIRE_COLD] = "acquire_cold",
-    [COUNTER_ACQUIRE_FAILED] = "acquire_failed",
-    [COUNTER_RELEASES] = "releases",
-    [COUNTER_BOOTS] = "boots",
-    [COUNTER_BOOT_FAILURES] = "boot_failures",
-    [COUNTER_CHECKS] = "checks",
-    [COUNTER_CHECK_FAILURES] = "check_failures",
-    [COUNTER_EVICTIONS] = "evictions",
-    [COUNTER_IDLE_CLOSES] = "idle_closes",
-    [COUNTER_CLOSES] = "closes",
-    [COUNTER_WORKER_CRASHES] = "worker_crashes",
-    [COUNTER_LOCK_RECOVERIES] = "lock_recoveries",
-    [COUNTER_QUARANTINES] = "quarantines",
-    [COUNTER_HANDOVERS] = "handovers",
-    [COUNTER_HANDBACKS] = "handbacks",
-    [COUNTER_REJECTED_REQUESTS] = "rejected_requests",
-};
-
-static const char *const hist_names[HISTS] = {
-    [HIST_ACQUIRE_ACTIVE] = "active",
-    [HIST_ACQUIRE_WARM] = "warm",
-    [HIST_ACQUIRE_PREWARMED] = "prewarmed",
-    [HIST_ACQUIRE_COLD] = "cold",
-    [HIST_BOOT] = "boot",
-    [HIST_CHECK] = "check",
-    [HIST_CLOSE] = "close",
-};
-
 static void put_latency(struct json_out *j, const struct shm_header *h)
 {
 	json_object_begin(j, "latency");
 	for (int i = 0; i < HISTS; i++) {
-		json_object_begin(j, hist_names[i]);
+		json_object_begin(j, shm_hist_name((uint32_t)i));
 		json_put_uint(
 		    j, "count", atomic_load_explicit(&h->hists[i].count, memory_order_relaxed));
 		json_put_uint(j, "p50_us", hist_quantile(&h->hists[i], 0.50) / NS_PER_US);
@@ -88,7 +57,7 @@ static void put_pool(struct json_out *j, struct sbxd *s)
 	json_put_string(j, "isolation", s->isolation);
 	json_object_begin(j, "counters");
 	for (int i = 0; i < COUNTERS; i++)
-		json_put_uint(j, counter_names[i],
+		json_put_uint(j, shm_counter_name((uint32_t)i),
 		    atomic_load_explicit(&h->counters[i], memory_order_relaxed));
 	json_object_end(j);
 	put_latency(j, h);

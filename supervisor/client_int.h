@@ -15,9 +15,9 @@
 #define CLIENT_OUT_MAX (64U * 1024U * 1024U)
 
 enum client_state {
-	CLIENT_READING, /* a request, or nothing yet */
-	CLIENT_WAITING, /* for the pool */
-	CLIENT_WRITING, /* the answer did not fit the socket */
+	CLIENT_READING,	  /* a request, or nothing yet */
+	CLIENT_WAITING,	  /* for the pool */
+	CLIENT_WRITING,	  /* the answer did not fit the socket */
 	CLIENT_LINGERING, /* refused: what it still sends is dropped, so that it reads why */
 	CLIENT_HANDED,	  /* a worker serves it */
 };
@@ -35,7 +35,7 @@ struct client {
 	uint64_t cookie;
 	bool tied;
 	bool keep_alive;
-	bool linger; /* the connection ends in the middle of what the client sends */
+	bool linger;	      /* the connection ends in the middle of what the client sends */
 	bool head_request;    /* HEAD: no body in the answer */
 	struct http_in *http; /* NULL between requests */
 	struct buf in;

@@ -33,14 +33,15 @@ void client_set_timer(struct client *c, uint64_t span)
 }
 
 /*
- * Closing a socket with unread bytes in it resets the connection, and a client that is still sending
- * would never read its answer. So: no more from us, and a while to hang up by itself.
+ * Closing a socket with unread bytes in it resets the connection, and a client that is still
+ * sending would never read its answer. So: no more from us, and a while to hang up by itself.
  */
 static void client_linger(struct client *c)
 {
 	c->linger = false;
 	c->state = CLIENT_LINGERING;
-	(void)shutdown(c->fd, SHUT_WR); /* fails only when the client is gone, which EPOLLHUP tells */
+	(void)shutdown(
+	    c->fd, SHUT_WR); /* fails only when the client is gone, which EPOLLHUP tells */
 	client_set_timer(c, CLIENT_LINGER_TIME);
 	(void)loop_mod(client_loop(c), &c->watch, EPOLLIN);
 }

@@ -3,7 +3,6 @@
 #include "supervisor/listen.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -40,10 +39,12 @@ static void on_connection(struct loop *l, struct loop_watch *w, uint32_t events)
 
 static int fill_address(const char *path, struct sockaddr_un *addr)
 {
+	size_t len = strlen(path);
+
 	*addr = (struct sockaddr_un){.sun_family = AF_UNIX};
-	if (strlen(path) >= sizeof(addr->sun_path))
+	if (len >= sizeof(addr->sun_path))
 		return -ENAMETOOLONG;
-	(void)snprintf(addr->sun_path, sizeof(addr->sun_path), "%s", path);
+	memcpy(addr->sun_path, path, len);
 	return 0;
 }
 

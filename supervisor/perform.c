@@ -36,8 +36,13 @@ static void do_spawn(struct sbxd *s, const struct pool_action *a)
 {
 	const struct pool_box *b = action_box(s, a);
 
-	if (!b || b->state != SLOT_BOOTING)
+	if (!b)
 		return;
+	if (b->state != SLOT_BOOTING) { /* given up before its worker was started */
+		pool_worker_gone(
+		    s->pool, loop_now(s->loop), a->slot, a->generation, 0, "not started");
+		return;
+	}
 	publish_box(s, b); /* the worker finds its slot as it shall be */
 	worker_spawn(s, b);
 }
@@ -206,7 +211,9 @@ static void do_record(struct sbxd *s, const struct pool_action *a)
 	}
 	(void)snprintf(ev.reason, sizeof(ev.reason), "%.63s", a->text);
 	(void)ring_append(&s->seg, &ev);
-	if (counters[a->event])
+	if (a->event == EVENT_EVICT && a->code == POOL_EVICT_IDLE)
+		publish_count(s, COUNTER_IDLE_CLOSES);
+	else if (counters[a->event])
 		publish_count(s, (enum shm_counter)counters[a->event]);
 	if (a->event != EVENT_STATE && a->event != EVENT_RELEASE)
 		log_line(LOG_INFO, &(struct log_ctx){.box = b ? b->token : NULL}, "%s: %s",

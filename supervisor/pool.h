@@ -126,6 +126,8 @@ enum pool_action_kind {
 	POOL_DRAINED, /* shutdown is complete: no box is left */
 };
 
+#define POOL_EVICT_IDLE 1 /* code of an EVENT_EVICT that made no room for anybody: it lay idle */
+
 struct pool_action {
 	TAILQ_ENTRY(pool_action) link;
 	enum pool_action_kind kind;

@@ -71,7 +71,7 @@ static void idle_tick(struct pool *p, uint64_t now, struct pool_box *b, uint64_t
 	} else if (p->gauge.in_flight(p->gauge.ctx, b->slot) > 0) {
 		pool_expect(p, now + (limit < NS_PER_S ? limit : NS_PER_S));
 	} else {
-		pool_record(p, EVENT_EVICT, b, 0, why);
+		pool_record(p, EVENT_EVICT, b, POOL_EVICT_IDLE, why);
 		pool_close_box(p, now, b, why);
 	}
 }

@@ -79,12 +79,22 @@ static void fill_identity(const struct sbxd *s, const struct pool_box *b, struct
 	part->created_wall_ms = clock_wall_ms();
 }
 
+/* With the part itself, so that a daemon that dies at any time leaves a table that agrees with
+ * itself. */
+static void count_state(const struct sbxd *s, uint32_t from, uint32_t to)
+{
+	atomic_fetch_sub_explicit(&s->seg.header->state_count[from], 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&s->seg.header->state_count[to], 1, memory_order_relaxed);
+}
+
 static void fill_state(const struct sbxd *s, const struct pool_box *b, struct slot_sup *part)
 {
 	const struct worker *w = s->workers[b->slot];
 
 	if (part->state_ns != b->state_since || part->state != b->state)
 		part->updated_wall_ms = clock_wall_ms();
+	if (part->state != b->state)
+		count_state(s, part->state, b->state);
 	part->state = b->state;
 	part->state_ns = b->state_since;
 	part->parked_ns = b->parked;
@@ -98,6 +108,25 @@ static void fill_state(const struct sbxd *s, const struct pool_box *b, struct sl
 	memcpy(part->last_error, b->last_error, sizeof(part->last_error));
 }
 
+/* The part of a new box, or of a slot that is nobody's. */
+static void begin_part(const struct sbxd *s, const struct pool_box *b, struct slot_sup *part)
+{
+	struct shm_header *h = s->seg.header;
+
+	/* A successor takes no generation for real that was not announced. */
+	if (b->generation >= atomic_load_explicit(&h->next_generation, memory_order_relaxed))
+		atomic_store_explicit(&h->next_generation, b->generation + 1, memory_order_release);
+	*part = (struct slot_sup){
+	    .generation = b->generation,
+	    .state = part->state, /* still counted as that */
+	    .index_next = SHM_NONE,
+	    .warm_prev = SHM_NONE,
+	    .warm_next = SHM_NONE,
+	};
+	if (b->state != SLOT_FREE)
+		fill_identity(s, b, part);
+}
+
 void publish_box(struct sbxd *s, const struct pool_box *b)
 {
 	struct slot_sup *part = &s->parts[b->slot];
@@ -108,19 +137,8 @@ void publish_box(struct sbxd *s, const struct pool_box *b)
 	bool to_warm = b->state == SLOT_WARM;
 
 	leave_lists(s, b->slot, indexed && (fresh || !to_index), warm && (fresh || !to_warm));
-	if (fresh) {
-		/* A successor takes no generation for real that was not announced. */
-		atomic_store_explicit(
-		    &s->seg.header->next_generation, b->generation + 1, memory_order_release);
-		*part = (struct slot_sup){
-		    .generation = b->generation,
-		    .index_next = SHM_NONE,
-		    .warm_prev = SHM_NONE,
-		    .warm_next = SHM_NONE,
-		};
-		if (to_index)
-			fill_identity(s, b, part);
-	}
+	if (fresh)
+		begin_part(s, b, part);
 	fill_state(s, b, part);
 	enter_lists(s, b->slot, to_index && (fresh || !indexed), to_warm && (fresh || !warm));
 	publish_part(s, b->slot);
@@ -130,9 +148,6 @@ void publish_totals(struct sbxd *s)
 {
 	struct shm_header *h = s->seg.header;
 
-	for (uint32_t i = 0; i < SLOT_STATES; i++)
-		atomic_store_explicit(&h->state_count[i], pool_count(s->pool, (enum slot_state)i),
-		    memory_order_relaxed);
 	atomic_store_explicit(&h->waiters, pool_waiters(s->pool), memory_order_relaxed);
 	atomic_store_explicit(&h->replicas, pool_rules(s->pool)->replicas, memory_order_relaxed);
 }

@@ -426,7 +426,7 @@ static void worker_send_boot(struct worker *w, const struct pool_box *b)
 void worker_spawn(struct sbxd *s, const struct pool_box *b)
 {
 	struct worker *w = calloc(1, sizeof(*w));
-	char why[128];
+	char why[CTL_PATH + 128];
 	int rc;
 
 	if (w) {

@@ -144,7 +144,8 @@ static void put_members(const json_t *object)
 		else if (json_is_null(value))
 			(void)fputc('-', stdout);
 		else
-			(void)json_dumpf(value, stdout, JSON_ENCODE_ANY | JSON_COMPACT);
+			(void)json_dumpf(value, stdout,
+			    JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(12));
 		(void)fputc('\n', stdout);
 	}
 }

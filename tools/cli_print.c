@@ -13,7 +13,7 @@ void cli_put_text(FILE *f, const char *text)
 
 int cli_put_json(const json_t *value)
 {
-	(void)json_dumpf(value, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY);
+	(void)json_dumpf(value, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(12));
 	(void)fputc('\n', stdout);
 	return CLI_OK;
 }

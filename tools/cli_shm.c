@@ -7,6 +7,7 @@
 
 #include "lib/clock.h"
 #include "shm/hist.h"
+#include "shm/names.h"
 #include "shm/reader.h"
 #include "shm/ring.h"
 #include "shm/slot.h"
@@ -16,38 +17,6 @@
 
 #define FINDINGS_MAX 64
 #define EVENTS_MAX 32 /* newest ones that are shown */
-
-static const char *const counter_names[COUNTERS] = {
-    [COUNTER_ACQUIRE_ACTIVE] = "acquire_active",
-    [COUNTER_ACQUIRE_WARM] = "acquire_warm",
-    [COUNTER_ACQUIRE_PREWARMED] = "acquire_prewarmed",
-    [COUNTER_ACQUIRE_COLD] = "acquire_cold",
-    [COUNTER_ACQUIRE_FAILED] = "acquire_failed",
-    [COUNTER_RELEASES] = "releases",
-    [COUNTER_BOOTS] = "boots",
-    [COUNTER_BOOT_FAILURES] = "boot_failures",
-    [COUNTER_CHECKS] = "checks",
-    [COUNTER_CHECK_FAILURES] = "check_failures",
-    [COUNTER_EVICTIONS] = "evictions",
-    [COUNTER_IDLE_CLOSES] = "idle_closes",
-    [COUNTER_CLOSES] = "closes",
-    [COUNTER_WORKER_CRASHES] = "worker_crashes",
-    [COUNTER_LOCK_RECOVERIES] = "lock_recoveries",
-    [COUNTER_QUARANTINES] = "quarantines",
-    [COUNTER_HANDOVERS] = "handovers",
-    [COUNTER_HANDBACKS] = "handbacks",
-    [COUNTER_REJECTED_REQUESTS] = "rejected_requests",
-};
-
-static const char *const hist_names[HISTS] = {
-    [HIST_ACQUIRE_ACTIVE] = "active",
-    [HIST_ACQUIRE_WARM] = "warm",
-    [HIST_ACQUIRE_PREWARMED] = "prewarmed",
-    [HIST_ACQUIRE_COLD] = "cold",
-    [HIST_BOOT] = "boot",
-    [HIST_CHECK] = "check",
-    [HIST_CLOSE] = "close",
-};
 
 static const char *const supervisor_states[] = {
     [SUPERVISOR_STARTING] = "starting",
@@ -104,7 +73,7 @@ static json_t *latency_json(const struct shm_header *h)
 		put(o, "p50_us", hist_quantile(&h->hists[i], 0.50) / NS_PER_US);
 		put(o, "p95_us", hist_quantile(&h->hists[i], 0.95) / NS_PER_US);
 		put(o, "p99_us", hist_quantile(&h->hists[i], 0.99) / NS_PER_US);
-		(void)json_object_set_new(all, hist_names[i], o);
+		(void)json_object_set_new(all, shm_hist_name((uint32_t)i), o);
 	}
 	return all;
 }
@@ -188,7 +157,7 @@ static json_t *dump_json(const struct reader *r)
 	for (uint32_t i = 0; i < SLOT_STATES; i++)
 		put(states, slot_state_name(i), sum.state_count[i]);
 	for (uint32_t i = 0; i < COUNTERS; i++)
-		put(counters, counter_names[i], sum.counters[i]);
+		put(counters, shm_counter_name((uint32_t)i), sum.counters[i]);
 	for (uint32_t i = 0; i < sum.slots; i++) {
 		if (reader_box(r, i, &box) == 0)
 			(void)json_array_append_new(boxes, cli_box_json(&box, now));

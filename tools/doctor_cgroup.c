@@ -163,9 +163,8 @@ static void walk_cgroups(struct walk *w, int parent, const char *name, const cha
 		if (strncmp(e->d_name, "sbxd-", 5) == 0 && !doctor_is_live(w->d, e->d_name) &&
 		    is_ours(dirfd(dir), e->d_name)) {
 			doctor_say(w->d, DOCTOR_WRONG,
-			    "start sbxd with that instance: it cleans up; or end the processes in "
-			    "it "
-			    "and rmdir it",
+			    "start sbxd with that instance, which cleans up; or end the processes "
+			    "in it, then rmdir",
 			    "%s is nobody's", below);
 			w->found++;
 		} else if (depth < DEPTH_MAX) {
@@ -175,14 +174,31 @@ static void walk_cgroups(struct walk *w, int parent, const char *name, const cha
 	(void)closedir(dir); /* opened for reading only */
 }
 
+/* One hierarchy of v1 may be mounted once for each of its controllers. */
+static bool seen_before(const struct hierarchy *all, size_t i)
+{
+	struct stat own;
+	struct stat st;
+
+	if (stat(all[i].dir, &own) < 0)
+		return true;
+	for (size_t j = 0; j < i; j++) {
+		if (stat(all[j].dir, &st) == 0 && st.st_dev == own.st_dev)
+			return true;
+	}
+	return false;
+}
+
 void doctor_left_cgroups(struct doctor *d)
 {
 	struct hierarchy all[MOUNTS_MAX];
 	size_t count = find_hierarchies(all);
 	struct walk w = {.d = d};
 
-	for (size_t i = 0; i < count; i++)
-		walk_cgroups(&w, AT_FDCWD, all[i].dir, all[i].dir, 0);
+	for (size_t i = 0; i < count; i++) {
+		if (!seen_before(all, i))
+			walk_cgroups(&w, AT_FDCWD, all[i].dir, all[i].dir, 0);
+	}
 	if (w.found == 0)
 		doctor_say(d, DOCTOR_FINE, NULL, "none");
 }

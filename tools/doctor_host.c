@@ -86,7 +86,7 @@ static int try_overlay(void)
 	(void)snprintf(map, sizeof(map), "0 %u 1", (unsigned int)gid);
 	if (fd_write_file_at(AT_FDCWD, "/proc/self/gid_map", map) < 0)
 		return EPERM;
-	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	if (mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) < 0 ||
 	    mount("none", "/tmp", "tmpfs", 0, "size=1m") < 0 || mkdir("/tmp/l", 0700) < 0 ||
 	    mkdir("/tmp/u", 0700) < 0 || mkdir("/tmp/w", 0700) < 0 || mkdir("/tmp/m", 0700) < 0)
 		return errno;

@@ -22,6 +22,7 @@ struct httpc {
 	int cancel_fd;
 	struct http_in *in;
 	struct buf bytes; /* received and not yet parsed */
+	bool until_close; /* the body ends where the connection does */
 	size_t used;	  /* of bytes, by the event before: dropped at the next one */
 };
 
@@ -211,6 +212,8 @@ static int next_event(
 		buf_consume(&c->bytes, c->used);
 		c->used = 0;
 		rc = receive(c, deadline, err);
+		if (rc == -ECONNRESET && c->until_close)
+			return HTTP_END;
 		if (rc < 0)
 			return rc;
 	}
@@ -224,6 +227,7 @@ int httpc_send(struct httpc *c, const struct httpc_request *req, uint64_t deadli
 	int rc;
 
 	http_in_reset(c->in);
+	c->until_close = false;
 	rc = send_request(c, req, deadline, err);
 	if (rc < 0)
 		return rc;
@@ -233,6 +237,7 @@ int httpc_send(struct httpc *c, const struct httpc_request *req, uint64_t deadli
 	if (rc != HTTP_HEAD_DONE)
 		return err_set(err, EBADMSG, "the answer has no head");
 	*head = http_in_head(c->in);
+	c->until_close = !(*head)->chunked && (*head)->content_length == UINT64_MAX;
 	return 0;
 }
 

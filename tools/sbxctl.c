@@ -47,12 +47,37 @@ static void put_help(FILE *f)
 static const struct cli_command *find_command(int argc, char **argv)
 {
 	for (size_t i = 0; i < COMMANDS; i++) {
-		if (strcmp(commands[i].name, argv[1]) != 0)
+		if (strcmp(commands[i].name, argv[0]) != 0)
 			continue;
-		if (!commands[i].sub || (argc > 2 && strcmp(commands[i].sub, argv[2]) == 0))
+		if (!commands[i].sub || (argc > 1 && strcmp(commands[i].sub, argv[1]) == 0))
 			return &commands[i];
 	}
 	return NULL;
+}
+
+/* The common options may also stand before the command: the index of the first word after them. */
+static int skip_leading_options(int argc, char **argv)
+{
+	static const char *const with_value[] = {"--socket", "--instance"};
+	int n = 1;
+
+	while (n < argc && strncmp(argv[n], "--", 2) == 0) {
+		for (size_t i = 0; i < sizeof(with_value) / sizeof(with_value[0]); i++)
+			n += strcmp(argv[n], with_value[i]) == 0;
+		n++;
+	}
+	return n < argc ? n : 1;
+}
+
+/* Moves the command's words in front of the options, where every command reads its own. */
+static void move_words_first(char **argv, int at, int words)
+{
+	for (int k = 0; k < words; k++) {
+		char *word = argv[at + k];
+
+		memmove(argv + 2 + k, argv + 1 + k, (size_t)(at - 1) * sizeof(argv[0]));
+		argv[1 + k] = word;
+	}
 }
 
 /* Descriptors 0 to 2 must not become something of ours. */
@@ -70,7 +95,10 @@ int main(int argc, char **argv)
 	struct cli cli = {.socket = getenv("SBXD_SOCKET"), .env = environ, .signal_fd = -1};
 	int words;
 	int status;
+	int at;
 
+	if (cli.socket && *cli.socket == '\0')
+		cli.socket = NULL;
 	if (open_standard() < 0)
 		return CLI_FAILED;
 	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)) {
@@ -81,14 +109,16 @@ int main(int argc, char **argv)
 		(void)printf("sbxctl %s\n", SBX_VERSION);
 		return cli_finish(CLI_OK);
 	}
-	cli.command = argc > 1 ? find_command(argc, argv) : NULL;
+	at = skip_leading_options(argc, argv);
+	cli.command = argc > 1 ? find_command(argc - at, argv + at) : NULL;
 	if (!cli.command) {
 		if (argc > 1)
-			(void)fprintf(stderr, "sbxctl: unknown command '%s'\n", argv[1]);
+			(void)fprintf(stderr, "sbxctl: unknown command '%s'\n", argv[at]);
 		put_help(stderr);
 		return CLI_USAGE;
 	}
 	words = cli.command->sub ? 2 : 1;
+	move_words_first(argv, at, words);
 	status = cli.command->run(&cli, argc - words, argv + words);
 	fd_close(&cli.signal_fd);
 	return status;

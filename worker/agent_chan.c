@@ -42,7 +42,7 @@ static int link_put(
 		rc = buf_append(&l->out, (const uint8_t *)payload + (sent - AGENT_HEAD_LEN),
 		    n - (sent - AGENT_HEAD_LEN));
 	if (rc == 0)
-		rc = loop_mod(l->loop, &l->watch, EPOLLIN | EPOLLOUT);
+		rc = link_watch(l);
 	if (rc < 0) {
 		link_break(l, (int)-rc, "guest does not read what it is sent");
 		return -EPIPE;
@@ -56,11 +56,14 @@ static int link_send_frame(struct agent_link *l, enum agent_type type, uint8_t f
 	uint8_t head[AGENT_HEAD_LEN];
 
 	agent_put_head(head, type, flags, arg, channel, (uint32_t)n);
+	if (l->held && type != AGENT_CREDIT)
+		link_release(l); /* somebody waits for an answer */
 	return link_put(l, head, payload, n);
 }
 
 int agent_link_send(struct agent_link *l, enum agent_type type, const void *payload, size_t n)
 {
+	l->unanswered++;
 	return link_send_frame(l, type, 0, 0, 0, payload, n);
 }
 
@@ -77,7 +80,7 @@ void link_flush(struct agent_link *l)
 	}
 	if (l->out.len == 0) {
 		buf_trim(&l->out, AGENT_LINK_OUT_LOW);
-		(void)loop_mod(l->loop, &l->watch, EPOLLIN); /* at worst we are woken once more */
+		(void)link_watch(l); /* at worst we are woken once more */
 	}
 	for (size_t i = 0; i < AGENT_CHANNELS_MAX && l->out.len < AGENT_LINK_OUT_LOW; i++) {
 		struct agent_chan *c = l->chans[i];
@@ -115,6 +118,7 @@ int agent_chan_open(struct agent_link *l, struct agent_chan *c, const struct age
 	for (size_t s = 0; s < AGENT_STREAMS; s++)
 		c->window[s] = AGENT_WINDOW;
 	l->chans[id % AGENT_CHANNELS_MAX] = c;
+	l->open++;
 	for (;;) {
 		size_t part = n < AGENT_PAYLOAD_MAX ? n : AGENT_PAYLOAD_MAX;
 		uint8_t flags = part < n ? AGENT_F_MORE : 0;
@@ -207,5 +211,26 @@ void agent_chan_drop(struct agent_chan *c)
 	if (!c->link)
 		return;
 	c->link->chans[c->id % AGENT_CHANNELS_MAX] = NULL;
+	c->link->open--;
+	if (c->link->piped == c)
+		c->link->piped = NULL;
+	if (c->link->held)
+		link_release(c->link);
 	c->link = NULL;
+}
+
+bool agent_chan_hold(struct agent_chan *c)
+{
+	struct agent_link *l = c->link;
+
+	if (!l || l->broken || l->open != 1 || l->unanswered != 0 || c->closing)
+		return false;
+	l->held = true;
+	return link_watch(l) == 0;
+}
+
+void agent_chan_release(struct agent_chan *c)
+{
+	if (c->link && c->link->held)
+		link_release(c->link);
 }

@@ -69,8 +69,9 @@ static int frame_hello(const struct frame *f)
 
 static int frame_pong(const struct frame *f)
 {
-	if (f->head->channel != 0)
+	if (f->head->channel != 0 || f->l->unanswered == 0)
 		return -EBADMSG;
+	f->l->unanswered--;
 	f->l->ops->pong(f->l->ctx, f->payload, f->head->size);
 	return 0;
 }
@@ -187,22 +188,24 @@ static size_t link_pass_data(struct agent_link *l, const uint8_t *p, size_t n)
 	struct agent_chan *c = link_find_chan(l, l->cur.channel);
 	size_t take = n < l->cur_left ? n : l->cur_left;
 
-	l->cur_left -= take;
 	if (c && c->ops->data)
-		c->ops->data(c, l->cur.arg, p, take);
+		take = c->ops->data(c, l->cur.arg, p, take);
 	else if (c)
 		agent_chan_grant(c, l->cur.arg, take);
+	l->cur_left -= take;
 	return take;
 }
 
-/* Uses as much of p as is complete; returns how much. */
-static size_t link_parse(struct agent_link *l, const uint8_t *p, size_t n)
+/* Uses as much of what was read as is complete and wanted. */
+void link_parse(struct agent_link *l)
 {
+	const uint8_t *p = l->in + l->in_off;
 	struct agent_head h;
+	size_t n = l->in_len;
 	size_t off = 0;
 	int rc;
 
-	while (!l->broken && off < n) {
+	while (!l->broken && !l->held && off < n) {
 		if (l->cur_left) {
 			off += link_pass_data(l, p + off, n - off);
 			continue;
@@ -226,15 +229,51 @@ static size_t link_parse(struct agent_link *l, const uint8_t *p, size_t n)
 		link_dispatch(l, &h, p + off + AGENT_HEAD_LEN);
 		off += AGENT_HEAD_LEN + h.size;
 	}
-	return off;
+	l->in_len -= off;
+	l->in_off = l->in_len ? l->in_off + off : 0;
+}
+
+int link_watch(struct agent_link *l)
+{
+	uint32_t events = (l->held ? 0 : (uint32_t)EPOLLIN) | (l->out.len ? (uint32_t)EPOLLOUT : 0);
+
+	return loop_mod(l->loop, &l->watch, events);
+}
+
+static void link_on_resume(struct loop *loop, struct loop_timer *t)
+{
+	struct agent_link *l = LOOP_OWNER(t, struct agent_link, resuming);
+
+	(void)loop; /* the link knows its loop */
+	if (l->pipe_len)
+		link_pump_pipe(l);
+	link_parse(l);
+	agent_link_poll(l);
+}
+
+void link_release(struct agent_link *l)
+{
+	l->held = false;
+	/* From the loop: whoever releases may be in the middle of something. */
+	if (l->broken || link_watch(l) < 0)
+		return;
+	INVARIANT(loop_timer_set(l->loop, &l->resuming, 0, link_on_resume) == 0);
 }
 
 void agent_link_poll(struct agent_link *l)
 {
-	for (int round = 0; round < LINK_ROUNDS && !l->broken; round++) {
+	for (int round = 0; round < LINK_ROUNDS && !l->broken && !l->held; round++) {
 		size_t want = AGENT_LINK_IN - l->in_len;
-		ssize_t n = read(l->fd, l->in + l->in_len, want);
-		size_t used;
+		ssize_t n;
+
+		if (link_may_pipe(l)) {
+			link_poll_pipe(l);
+			return;
+		}
+		if (l->in_off) /* less than one frame: data is passed on in pieces */
+			memmove(l->in, l->in + l->in_off, l->in_len);
+		l->in_off = 0;
+		n = read(l->fd, l->in + l->in_len, want);
 
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
@@ -244,12 +283,7 @@ void agent_link_poll(struct agent_link *l)
 		}
 		l->in_len += (size_t)n;
 		l->in_hot |= l->in_len > LINK_PAGE;
-		used = link_parse(l, l->in, l->in_len);
-		if (l->broken)
-			return;
-		l->in_len -= used;
-		if (l->in_len)
-			memmove(l->in, l->in + used, l->in_len);
+		link_parse(l);
 		if ((size_t)n < want)
 			return;
 	}
@@ -262,7 +296,9 @@ static void link_event(struct loop *loop, struct loop_watch *w, uint32_t events)
 	(void)loop; /* the link knows its loop */
 	if (events & EPOLLOUT)
 		link_flush(l);
-	if (!l->broken && (events & (EPOLLIN | EPOLLHUP | EPOLLERR | EPOLLRDHUP)))
+	if (l->held && (events & (EPOLLHUP | EPOLLERR)))
+		link_break(l, EPIPE, "the stream to the guest ended");
+	if (!l->broken && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 		agent_link_poll(l);
 }
 
@@ -272,7 +308,14 @@ int agent_link_init(
 	static const int size = LINK_SOCKET_BUFFER;
 	int rc;
 
-	*l = (struct agent_link){.loop = loop, .fd = fd, .ops = ops, .ctx = ctx, .watch.fd = -1};
+	*l = (struct agent_link){
+	    .loop = loop,
+	    .fd = fd,
+	    .ops = ops,
+	    .ctx = ctx,
+	    .watch.fd = -1,
+	    .pipe = {-1, -1},
+	};
 	buf_init(&l->out, AGENT_LINK_OUT_MAX);
 	/* Both only make large transfers faster; a stream that is no socket has neither. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
@@ -294,10 +337,12 @@ void agent_link_fini(struct agent_link *l)
 {
 	loop_del(l->loop, &l->watch);
 	loop_timer_clear(l->loop, &l->breaking);
+	loop_timer_clear(l->loop, &l->resuming);
 	for (size_t i = 0; i < AGENT_CHANNELS_MAX; i++) {
 		if (l->chans[i])
 			agent_chan_drop(l->chans[i]);
 	}
+	link_close_pipe(l);
 	(void)munmap(l->in, AGENT_LINK_IN); /* our own mapping */
 	buf_free(&l->out);
 	fd_close(&l->fd);
@@ -306,8 +351,10 @@ void agent_link_fini(struct agent_link *l)
 
 void agent_link_trim(struct agent_link *l)
 {
+	if (l->pipe_len == 0)
+		link_close_pipe(l);
 	buf_trim(&l->out, LINK_PAGE);
-	if (l->in_hot && l->in_len <= LINK_PAGE) {
+	if (l->in_hot && l->in_off + l->in_len <= LINK_PAGE) {
 		/* Advice: when it is refused the pages just stay. */
 		(void)madvise(l->in + LINK_PAGE, AGENT_LINK_IN - LINK_PAGE, MADV_DONTNEED);
 		l->in_hot = false;

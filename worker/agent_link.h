@@ -32,8 +32,17 @@ struct agent_chan;
 struct agent_chan_ops {
 	/* A non-zero result says that the payload makes no sense: the guest is broken. */
 	int (*started)(struct agent_chan *c, const uint8_t *payload, size_t n);
-	/* A part of what the guest sent on a stream; to be answered with agent_chan_grant(). */
-	void (*data)(struct agent_chan *c, unsigned int stream, const uint8_t *p, size_t n);
+	/*
+	 * A part of what the guest sent on a stream; to be answered with agent_chan_grant().
+	 * Returns how much of it was taken: all, or less after agent_chan_hold() said true.
+	 */
+	size_t (*data)(struct agent_chan *c, unsigned int stream, const uint8_t *p, size_t n);
+	/*
+	 * Instead of data(), for a channel that agent_chan_pipe() was called for: n bytes lie in a
+	 * pipe. Returns how many it took out; the rest is offered again after agent_chan_hold(),
+	 * or comes through data().
+	 */
+	size_t (*piped)(struct agent_chan *c, unsigned int stream, int pipe, size_t n);
 	void (*eof)(struct agent_chan *c, unsigned int stream);
 	/* agent_chan_send() took less than it was given and would take more now. */
 	void (*sendable)(struct agent_chan *c);
@@ -67,17 +76,25 @@ struct agent_link {
 	struct loop *loop;
 	struct loop_watch watch;
 	struct loop_timer breaking; /* due when broken() is owed */
+	struct loop_timer resuming; /* due when reading goes on after a hold */
 	const struct agent_link_ops *ops;
 	void *ctx;
 	int why_code;
 	const char *why;
 	int fd; /* owned */
 	bool broken;
-	bool greeted; /* AGENT_HELLO was seen */
-	bool in_hot;  /* more than the first page of `in` may be in memory */
-	uint8_t *in;  /* AGENT_LINK_IN bytes, mapped */
-	size_t in_len;
-	struct agent_head cur; /* the data frame whose payload is coming */
+	bool greeted;		  /* AGENT_HELLO was seen */
+	bool held;		  /* nothing is read, see agent_chan_hold() */
+	unsigned int open;	  /* channels */
+	unsigned int unanswered;  /* pings and syncs */
+	bool in_hot;		  /* more than the first page of `in` may be in memory */
+	uint8_t *in;		  /* AGENT_LINK_IN bytes, mapped */
+	size_t in_off;		  /* of it, the first byte that is not used */
+	size_t in_len;		  /* unused bytes from there */
+	struct agent_chan *piped; /* asked for its data in the pipe, or NULL */
+	int pipe[2];		  /* -1 until it is needed */
+	size_t pipe_len;	  /* bytes in it, of the frame `cur` */
+	struct agent_head cur;	  /* the data frame whose payload is coming */
 	size_t cur_left;
 	struct buf out;
 	uint32_t next_id;
@@ -118,6 +135,20 @@ void agent_chan_eof(struct agent_chan *c);
 
 /* The operation used up n bytes of a stream: the guest may send as many again. */
 void agent_chan_grant(struct agent_chan *c, unsigned int stream, size_t n);
+
+/*
+ * Stops reading from the guest until agent_chan_release(), so that what the client does not take
+ * now waits in the stream and needs no copy here. False, and nothing done, when anybody but this
+ * channel waits for the guest; it ends by itself as soon as somebody else does.
+ */
+bool agent_chan_hold(struct agent_chan *c);
+void agent_chan_release(struct agent_chan *c);
+
+/*
+ * From now on piped() may be called: much is to come, and it is only passed on. Data then goes
+ * from the guest's stream to a pipe without being copied, as long as no other channel is open.
+ */
+void agent_chan_pipe(struct agent_chan *c);
 
 /* Asks the guest to end the operation; end or error still comes. Repeating it does nothing. */
 void agent_chan_close(struct agent_chan *c);

@@ -13,6 +13,22 @@ struct agent_chan *link_find_chan(struct agent_link *l, uint32_t id);
 /* Writes what is queued, and wakes channels that wait for room. */
 void link_flush(struct agent_link *l);
 
+/* Ends a hold; what was left unread is read from the loop. */
+void link_release(struct agent_link *l);
+
+/* Deals with what has been read, as far as it is complete and wanted. */
+void link_parse(struct agent_link *l);
+
+/* agent_pipe.c: whether data is to go through the pipe now; reading that way; what is in it on to
+ * its channel; the pipe's end. */
+bool link_may_pipe(const struct agent_link *l);
+void link_poll_pipe(struct agent_link *l);
+void link_pump_pipe(struct agent_link *l);
+void link_close_pipe(struct agent_link *l);
+
+/* The events that the stream is to be watched for now. 0 or -errno. */
+int link_watch(struct agent_link *l);
+
 /* -EBADMSG when the guest gives more than it could have used up. */
 int chan_add_credit(struct agent_chan *c, uint32_t n);
 

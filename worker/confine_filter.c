@@ -59,6 +59,7 @@ static const uint32_t allowed[] = {
     SYS_munmap,
     SYS_nanosleep,
     SYS_pidfd_send_signal,
+    SYS_pipe2,
 #ifdef SYS_poll
     SYS_poll,
 #endif

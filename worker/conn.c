@@ -138,8 +138,6 @@ static bool conn_route(struct conn *c)
 static bool conn_reject_head(struct conn *c, int rc, const struct err *err)
 {
 	c->keep_alive = false;
-	c->request_id[0] = '\0';
-	c->traceparent[0] = '\0';
 	if (rc == -EMSGSIZE)
 		conn_fail(c, API_HEAD_TOO_LARGE, "the request head is too large");
 	else
@@ -225,6 +223,8 @@ static bool conn_run_flush(struct conn *c)
 	http_in_reset(c->in);
 	c->phase = CONN_HEAD;
 	c->responding = false;
+	c->request_id[0] = '\0';
+	c->traceparent[0] = '\0';
 	c->fed = 0;
 	c->since_ns = loop_now(c->s->loop);
 	if (c->raw.len == 0)
@@ -287,7 +287,7 @@ static void conn_run(struct conn *c)
 		return; /* handed back */
 	if (!c->dead && !c->blocked && c->out.len)
 		conn_flush(c);
-	if (c->drain_due && c->out.len < CONN_OUT_LOW && !c->dead) {
+	if (c->drain_due && !c->blocked && !c->dead) {
 		c->drain_due = false;
 		if (c->op && c->op->cls->drained)
 			c->op->cls->drained(c->op);
@@ -348,7 +348,7 @@ void conn_refuse(int fd, const struct ctl_conn *who, enum api_error e, const cha
 	};
 	struct buf out;
 
-	buf_init(&out, CONN_OUT_LOW);
+	buf_init(&out, CONN_OUT_KEEP);
 	if (api_error_put(&out, e, message, &more, 0) == 0)
 		/* What the socket does not take at once is not worth waiting for. */
 		(void)send(fd, buf_head(&out), out.len, MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -25,9 +25,11 @@
 #define CONN_BODY_NS (30 * NS_PER_S)   /* progress of a body */
 #define CONN_WRITE_NS (120 * NS_PER_S) /* progress of a response */
 #define CONN_DRAIN_NS (10 * NS_PER_S)  /* the rest of a body nobody wants */
-#define CONN_DRAIN_MAX (1ULL << 30) /* as long as the longest body: else its sender never reads why */
-#define CONN_OUT_LOW (64U * 1024U)   /* operations are told to go on below this */
-#define CONN_OUT_HIGH (256U * 1024U) /* operations hold back above this */
+/* As long as the longest body: else a client that sends before it reads never reads why. */
+#define CONN_DRAIN_MAX (1024ULL * 1024U * 1024U)
+#define CONN_DRAIN_KEEP (1024U * 1024U) /* for more than this the connection is not kept */
+#define CONN_OUT_KEEP (64U * 1024U)	/* memory that is kept for the next response */
+#define CONN_OUT_HIGH (256U * 1024U)	/* operations hold back above this */
 
 enum conn_phase {
 	CONN_HEAD,  /* reading a head, or waiting for one */
@@ -108,6 +110,15 @@ void conn_begin(struct conn *c, const char *content_type, uint64_t length);
 
 /* A part of its body. Never fails: what cannot be sent is queued, or the connection is dead. */
 void conn_put(struct conn *c, const void *p, size_t n);
+
+/*
+ * As much of a part as the client takes now; op->drained() will come when it is not all. For a
+ * chunked body: all, queued if need be.
+ */
+size_t conn_put_some(struct conn *c, const void *p, size_t n);
+
+/* The same for n bytes that lie in a pipe, of a body that is not chunked. */
+size_t conn_put_pipe(struct conn *c, int pipe, size_t n);
 
 /* Bytes queued and not yet taken by the client. */
 size_t conn_queued(const struct conn *c);

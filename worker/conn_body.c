@@ -42,16 +42,24 @@ static void body_done(struct conn *c)
 		c->op->cls->body_end(c->op);
 }
 
+/* There is no telling where the next request would begin. */
 static void body_malformed(struct conn *c, const struct err *err)
 {
-	if (c->op)
-		op_abandon(c->op);
+	c->keep_alive = false;
 	if (c->phase == CONN_BODY) {
-		c->keep_alive = false;
+		op_abandon(c->op);
 		conn_fail(c, API_MALFORMED, err->text);
 	}
-	c->keep_alive = false;
 	c->phase = CONN_FLUSH;
+}
+
+/* The client will send no more, and may still read. */
+static bool body_ended(struct conn *c)
+{
+	const struct err err = {.text = "the request's body ended early"};
+
+	body_malformed(c, &err);
+	return true;
 }
 
 static bool body_open(const struct conn *c)
@@ -110,7 +118,9 @@ static bool body_read(struct conn *c, size_t room)
 		c->readable = errno == EINTR;
 		return c->readable;
 	}
-	if (n <= 0) {
+	if (n == 0)
+		return body_ended(c);
+	if (n < 0) {
 		c->dead = true;
 		return false;
 	}

@@ -3,6 +3,7 @@
  * closes the connections whose response was begun.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -59,7 +60,7 @@ void conn_flush(struct conn *c)
 	if (c->out.len)
 		(void)reply_write(c, NULL, 0); /* none of nothing */
 	if (c->out.len == 0)
-		buf_trim(&c->out, CONN_OUT_LOW);
+		buf_trim(&c->out, CONN_OUT_KEEP);
 }
 
 void conn_send(struct conn *c, const struct iovec *iov, size_t count)
@@ -108,7 +109,7 @@ void conn_put_continue(struct conn *c)
 /* Whether the rest of the request, if there is one, can be read past. */
 static void reply_decide_keep(struct conn *c)
 {
-	if (c->phase == CONN_BODY && (c->awaits_continue || c->body_left > CONN_DRAIN_MAX))
+	if (c->phase == CONN_BODY && (c->awaits_continue || c->body_left > CONN_DRAIN_KEEP))
 		c->keep_alive = false;
 }
 
@@ -212,6 +213,42 @@ void conn_put(struct conn *c, const void *p, size_t n)
 	iov[0] = (struct iovec){size, strlen(size)};
 	iov[2] = (struct iovec){(void *)(uintptr_t) "\r\n", 2};
 	conn_send(c, iov, 3);
+}
+
+size_t conn_put_some(struct conn *c, const void *p, size_t n)
+{
+	const struct iovec iov = {(void *)(uintptr_t)p, n};
+	size_t sent = n;
+
+	if (c->chunked)
+		conn_put(c, p, n);
+	else if (n)
+		sent = reply_write(c, &iov, 1);
+	c->drain_due |= sent < n;
+	return c->dead ? n : sent;
+}
+
+size_t conn_put_pipe(struct conn *c, int pipe, size_t n)
+{
+	ssize_t sent = 0;
+
+	if (c->out.len && !c->blocked)
+		conn_flush(c);
+	if (!c->blocked && !c->dead && c->out.len == 0)
+		sent = splice(pipe, NULL, c->fd, NULL, n, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+	if (sent < 0 && errno != EAGAIN && errno != EINTR)
+		conn_die(c);
+	if (sent > 0)
+		c->written_ns = loop_now(c->s->loop);
+	if (sent == (ssize_t)n)
+		return n;
+	if (!c->blocked) {
+		c->blocked = true;
+		c->written_ns = loop_now(c->s->loop);
+		conn_wake(c);
+	}
+	c->drain_due = true;
+	return sent > 0 ? (size_t)sent : 0;
 }
 
 size_t conn_queued(const struct conn *c)

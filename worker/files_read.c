@@ -12,6 +12,7 @@
 #include "worker/files.h"
 
 #define READ_TYPE "application/octet-stream"
+#define READ_PIPE (256U * 1024U) /* from this size on it pays not to copy */
 
 struct reader {
 	struct op op; /* first */
@@ -61,26 +62,62 @@ static int reader_started(struct agent_chan *c, const uint8_t *payload, size_t n
 			r->left = r->limit;
 	}
 	conn_begin(r->op.conn, READ_TYPE, r->sized ? r->left : UINT64_MAX);
+	if (r->sized && r->left >= READ_PIPE)
+		agent_chan_pipe(c);
 	return 0;
 }
 
-static void reader_data(struct agent_chan *c, unsigned int stream, const uint8_t *p, size_t n)
+static void reader_count(struct reader *r, size_t n)
+{
+	r->taken += n;
+	r->left -= r->sized ? n : 0;
+	r->op.s->report->work.bytes_out += n;
+	reader_grant(r);
+}
+
+/* What the client does not take waits in the guest's stream, or, when others need that, here. */
+static size_t reader_pass(struct reader *r, const uint8_t *p, size_t n)
+{
+	size_t sent = conn_put_some(r->op.conn, p, n);
+
+	if (sent < n && !agent_chan_hold(&r->op.chan)) {
+		conn_put(r->op.conn, p + sent, n - sent);
+		sent = n;
+	}
+	reader_count(r, sent);
+	return sent;
+}
+
+static size_t reader_data(struct agent_chan *c, unsigned int stream, const uint8_t *p, size_t n)
 {
 	struct reader *r = reader_of(c);
 
-	if (!r->op.conn || !r->begun) {
-		agent_chan_grant(c, stream, n);
-		return;
+	if (r->op.conn && r->begun && (!r->sized || n <= r->left))
+		return reader_pass(r, p, n);
+	if (r->op.conn && r->begun) {
+		/* The file has grown meanwhile: it was announced as it was. */
+		op_close_chan(&r->op);
+		if (r->left)
+			return reader_pass(r, p, (size_t)r->left);
 	}
-	r->taken += n;
-	if (r->sized && n > r->left) {
-		n = (size_t)r->left; /* the file has grown meanwhile: it was announced as it was */
-		agent_chan_close(c);
-	}
-	r->left -= r->sized ? n : 0;
-	r->op.s->report->work.bytes_out += n;
-	conn_put(r->op.conn, p, n);
-	reader_grant(r);
+	agent_chan_grant(c, stream, n);
+	return n;
+}
+
+/* Whatever is unusual goes through reader_data(). */
+static size_t reader_piped(struct agent_chan *c, unsigned int stream, int pipe, size_t n)
+{
+	struct reader *r = reader_of(c);
+	size_t sent;
+
+	(void)stream; /* there is one */
+	if (!r->op.conn || n > r->left)
+		return 0;
+	sent = conn_put_pipe(r->op.conn, pipe, n);
+	reader_count(r, sent);
+	if (sent < n)
+		(void)agent_chan_hold(c); /* if not, the rest comes through reader_data() */
+	return sent;
 }
 
 static void reader_end(struct agent_chan *c, const struct agent_end *end)
@@ -111,6 +148,7 @@ static void reader_error(struct agent_chan *c, uint32_t code, const char *text)
 static const struct agent_chan_ops reader_chan_ops = {
     .started = reader_started,
     .data = reader_data,
+    .piped = reader_piped,
     .end = reader_end,
     .error = reader_error,
 };
@@ -118,6 +156,7 @@ static const struct agent_chan_ops reader_chan_ops = {
 static void reader_drained(struct op *op)
 {
 	reader_grant((struct reader *)(void *)op);
+	agent_chan_release(&op->chan);
 }
 
 static void reader_free(struct op *op)

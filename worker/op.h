@@ -22,7 +22,7 @@ struct op_class {
 	/* A part of the request's body, at most room() bytes; and its end. */
 	void (*body)(struct op *op, const uint8_t *p, size_t n);
 	void (*body_end)(struct op *op);
-	/* The client has taken everything that was queued for it, or nearly. */
+	/* The client has taken everything that was queued for it. */
 	void (*drained)(struct op *op);
 	/*
 	 * The client is gone, or was answered already: op->conn is NULL now. The operation is to be

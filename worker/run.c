@@ -77,7 +77,7 @@ void run_grant(struct run *r, unsigned int stream, size_t n)
 	agent_chan_grant(&r->op.chan, AGENT_STDOUT + stream, n);
 }
 
-static void run_data(struct agent_chan *c, unsigned int stream, const uint8_t *p, size_t n)
+static size_t run_data(struct agent_chan *c, unsigned int stream, const uint8_t *p, size_t n)
 {
 	struct run *r = run_of_chan(c);
 
@@ -86,6 +86,7 @@ static void run_data(struct agent_chan *c, unsigned int stream, const uint8_t *p
 		r->mode->data(r, stream - AGENT_STDOUT, p, n);
 	else
 		run_grant(r, stream - AGENT_STDOUT, n);
+	return n;
 }
 
 static void run_sendable(struct agent_chan *c)

@@ -20,6 +20,7 @@
 #include "lib/proc.h"
 
 #define CPU_PERIOD_US 100000ULL
+#define CPU_QUOTA_MIN_US 1000ULL /* the kernel's own bound */
 #define RETRY_NS (2 * NS_PER_MS) /* between looks at a cgroup that will be empty soon */
 #define MIB (1024ULL * 1024ULL)
 
@@ -52,19 +53,25 @@ static unsigned long long cgroup_memory_limit(const struct driver_spec *spec)
 	return ((unsigned long long)spec->memory_mib + spec->disk_mib) * MIB;
 }
 
+static unsigned long long cgroup_cpu_quota(const struct driver_spec *spec)
+{
+	unsigned long long quota = CPU_PERIOD_US * spec->cpus_milli / 1000ULL;
+
+	return quota < CPU_QUOTA_MIN_US ? CPU_QUOTA_MIN_US : quota;
+}
+
 static int cgroup_limit_v1(int dir, uint32_t controllers, const struct driver_spec *spec)
 {
 	int rc = 0;
 
-	if (controllers & NS_CG_MEMORY)
+	if ((controllers & NS_CG_MEMORY) && spec->memory_mib)
 		rc = cgroup_put(dir, "memory.limit_in_bytes", cgroup_memory_limit(spec));
-	if (rc == 0 && (controllers & NS_CG_SWAP))
+	if (rc == 0 && (controllers & NS_CG_SWAP) && spec->memory_mib)
 		rc = cgroup_put(dir, "memory.memsw.limit_in_bytes", cgroup_memory_limit(spec));
 	if (rc == 0 && (controllers & NS_CG_PIDS) && spec->pids_max)
 		rc = cgroup_put(dir, "pids.max", spec->pids_max);
 	if (rc == 0 && (controllers & NS_CG_CPU) && spec->cpus_milli)
-		rc =
-		    cgroup_put(dir, "cpu.cfs_quota_us", CPU_PERIOD_US * spec->cpus_milli / 1000ULL);
+		rc = cgroup_put(dir, "cpu.cfs_quota_us", cgroup_cpu_quota(spec));
 	return rc;
 }
 
@@ -73,15 +80,15 @@ static int cgroup_limit_v2(int dir, uint32_t controllers, const struct driver_sp
 	char text[48];
 	int rc = 0;
 
-	if (controllers & NS_CG_MEMORY)
+	if ((controllers & NS_CG_MEMORY) && spec->memory_mib)
 		rc = cgroup_put(dir, "memory.max", cgroup_memory_limit(spec));
 	if (rc == 0 && (controllers & NS_CG_SWAP))
 		rc = cgroup_put(dir, "memory.swap.max", 0);
 	if (rc == 0 && (controllers & NS_CG_PIDS) && spec->pids_max)
 		rc = cgroup_put(dir, "pids.max", spec->pids_max);
 	if (rc == 0 && (controllers & NS_CG_CPU) && spec->cpus_milli) {
-		(void)snprintf(text, sizeof(text), "%llu %llu",
-		    CPU_PERIOD_US * spec->cpus_milli / 1000ULL, CPU_PERIOD_US);
+		(void)snprintf(
+		    text, sizeof(text), "%llu %llu", cgroup_cpu_quota(spec), CPU_PERIOD_US);
 		rc = fd_write_file_at(dir, "cpu.max", text);
 	}
 	return rc;

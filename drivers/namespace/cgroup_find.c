@@ -12,7 +12,7 @@
 
 #include "lib/fd.h"
 
-#define MOUNTINFO_MAX (1024 * 1024)
+#define MOUNTINFO_MAX (1024UL * 1024)
 #define OWN_MAX 16384
 
 static const struct {

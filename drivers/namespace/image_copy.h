@@ -4,8 +4,8 @@
 #ifndef SBXD_DRIVERS_NAMESPACE_IMAGE_COPY_H
 #define SBXD_DRIVERS_NAMESPACE_IMAGE_COPY_H
 
-#define IMAGE_COPY_FILES 20000		   /* in one call; the rest is left out */
-#define IMAGE_COPY_SIZE (16 * 1024 * 1024) /* a larger file is left out */
+#define IMAGE_COPY_FILES 20000		    /* in one call; the rest is left out */
+#define IMAGE_COPY_SIZE (16L * 1024 * 1024) /* a larger file is left out */
 
 /*
  * Copies `name` below src to the same name below dst: a file, a link as it is, or a whole

@@ -36,7 +36,7 @@ static const struct image_dir base_dirs[] = {
     {"mnt/user-data/uploads", 0777, 0},
     {"mnt/user-data/workspace", 0777, 0},
     {"proc", 0555, 0},
-    {"root", 0700, 0},
+    {"root", 0755, 0}, /* a box makes it 0700 for itself: it must be able to look into ours */
     {"run", 0755, 0},
     {"sys", 0555, 0},
     {"tmp", 01777, 0},

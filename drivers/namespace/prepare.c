@@ -17,6 +17,7 @@
 #include "drivers/namespace/namespace.h"
 #include "drivers/namespace/prepare.h"
 #include "drivers/namespace/site.h"
+#include "drivers/namespace/userns.h"
 #include "lib/fd.h"
 
 #define IMAGE_PREFIX "image-"
@@ -73,8 +74,7 @@ static int prepare_check_image(const char *image, struct err *err)
 	return 0;
 }
 
-int prepare_layers(
-    const char *dir, int dirfd, const char *image, struct ns_prepared *prep, struct err *err)
+int prepare_layers(const char *dir, const char *image, struct ns_prepared *prep, struct err *err)
 {
 	char path[NS_PATH];
 	FD_SCOPED int fd = -1;
@@ -83,10 +83,10 @@ int prepare_layers(
 	if (rc < 0)
 		return rc;
 	if (snprintf(path, sizeof(path), "%s/" IMAGE_PREFIX "XXXXXX", dir) >= (int)sizeof(path))
-		return err_sys(err, ENAMETOOLONG, "runtime directory %s", dir);
+		return err_sys(err, ENAMETOOLONG, "directory %s", dir);
 	if (!mkdtemp(path))
 		return err_sys(err, errno, "make %s", path);
-	fd = openat(dirfd, strrchr(path, '/') + 1, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return err_sys(err, errno, "open %s", path);
 	(void)snprintf(prep->image, sizeof(prep->image), "%s", image);
@@ -109,20 +109,16 @@ int prepare_fill(struct ns_prepared *prep, struct err *err)
 }
 
 /* Layers of earlier supervisors, unless one of their boxes may still stand on them. */
-static int prepare_drop_layers(int dirfd)
+static int prepare_drop_layers(const char *path)
 {
-	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = opendir(path);
 	int rc = 0;
 
-	if (!dir) {
-		rc = -errno;
-		fd_close(&fd);
-		return rc;
-	}
+	if (!dir)
+		return errno == ENOENT ? 0 : -errno;
 	for (struct dirent *e = readdir(dir); rc == 0 && e; e = readdir(dir)) {
 		if (!strncmp(e->d_name, IMAGE_PREFIX, sizeof(IMAGE_PREFIX) - 1))
-			rc = site_remove_tree(dirfd, e->d_name);
+			rc = site_remove_tree(dirfd(dir), e->d_name);
 	}
 	(void)closedir(dir); /* opened for reading only */
 	return rc;
@@ -142,21 +138,46 @@ static int prepare_write(int fd, const struct ns_prepared *prep, struct err *err
 	return 0;
 }
 
+static int prepare_drop_old(const struct driver_site *site, const char *run, const char *state)
+{
+	int rc;
+
+	if (namespace_list(site, prepare_found_box, NULL) != 0)
+		return 0;
+	rc = prepare_drop_layers(run);
+	return rc < 0 ? rc : prepare_drop_layers(state);
+}
+
+/* Where the layer's files can be every box's own, if there is such a place; else in `run`. */
+static const char *prepare_choose_dir(
+    const struct driver_site *site, const char *run, const char *state)
+{
+	if (!site->uid_base || userns_can_map_layer(run, site->uid_base))
+		return run;
+	if (mkdir(state, 0700) < 0 && errno != EEXIST)
+		return run;
+	return userns_can_map_layer(state, site->uid_base) ? state : run;
+}
+
 static int prepare_all(
     const struct driver_site *site, const char *image, struct ns_prepared *prep, struct err *err)
 {
-	char path[NS_PATH];
+	char run[NS_PATH];
+	char state[NS_PATH];
 	FD_SCOPED int dir = site_dir_make(site, err);
 	int rc;
 
 	if (dir < 0)
 		return dir;
-	rc = site_dir_path(site, path);
-	if (rc == 0 && namespace_list(site, prepare_found_box, NULL) == 0)
-		rc = prepare_drop_layers(dir);
+	rc = site_dir_path(site, run);
+	if (rc == 0)
+		rc = site_state_path(site, state);
+	if (rc == 0)
+		rc = prepare_drop_old(site, run, state);
 	if (rc < 0)
-		return err_sys(err, -rc, "clear %s", path);
-	rc = prepare_layers(path, dir, image, prep, err);
+		return err_sys(
+		    err, -rc, "clear what earlier runs of instance %s left", site->instance);
+	rc = prepare_layers(prepare_choose_dir(site, run, state), image, prep, err);
 	if (rc == 0)
 		rc = cgroup_site_prepare(site, dir, prep, err);
 	if (rc == 0)
@@ -176,22 +197,29 @@ int namespace_prepare(const struct driver_site *site, const char *image, struct 
 	return rc;
 }
 
+static int prepare_forget_cgroups(const struct driver_site *site)
+{
+	FD_SCOPED int dir = site_dir_open(site);
+
+	if (dir < 0)
+		return dir == -ENOENT ? 0 : dir;
+	return cgroup_site_finish(dir);
+}
+
 int namespace_finish(const struct driver_site *site, struct err *err)
 {
 	char path[NS_PATH];
-	FD_SCOPED int dir = site_dir_open(site);
-	int rc;
+	int rc = prepare_forget_cgroups(site);
 
-	if (dir == -ENOENT)
-		return 0;
-	if (dir < 0)
-		return err_sys(err, -dir, "open the directory of instance %s", site->instance);
-	rc = site_dir_path(site, path);
-	if (rc == 0)
-		rc = cgroup_site_finish(dir);
 	if (rc < 0)
 		return err_sys(err, -rc, "remove the cgroups of instance %s", site->instance);
-	rc = site_remove_tree(AT_FDCWD, path);
+	rc = site_dir_path(site, path);
+	if (rc == 0)
+		rc = site_remove_tree(AT_FDCWD, path);
+	if (rc == 0)
+		rc = site_state_path(site, path);
+	if (rc == 0)
+		rc = site_remove_tree(AT_FDCWD, path);
 	if (rc < 0)
 		return err_sys(err, -rc, "remove %s", path);
 	return 0;

@@ -7,10 +7,9 @@
 #include "drivers/namespace/prepared.h"
 #include "lib/err.h"
 
-/* Makes our layer for `image` in a new directory below dir (open as dirfd) and sets the layers of
- * *prep. 0 or -errno; the directory stays in both cases. */
-int prepare_layers(
-    const char *dir, int dirfd, const char *image, struct ns_prepared *prep, struct err *err);
+/* Makes our layer for `image` in a new directory below dir and sets the layers of *prep. 0 or
+ * -errno; the directory stays in both cases. */
+int prepare_layers(const char *dir, const char *image, struct ns_prepared *prep, struct err *err);
 
 /* Sets what does not depend on site or image: masks and filter. 0 or -errno. */
 int prepare_fill(struct ns_prepared *prep, struct err *err);

@@ -101,7 +101,6 @@ static int probe_trial(const struct driver_site *site, struct err *err)
 	    .guest = -1,
 	    .deadline_ns = clock_now_ns() + TRIAL_NS,
 	};
-	FD_SCOPED int fd = -1;
 	int rc;
 
 	if (snprintf(dir, sizeof(dir), "%s/namespace-trial-XXXXXX", site->runtime_dir) >=
@@ -110,9 +109,7 @@ static int probe_trial(const struct driver_site *site, struct err *err)
 		free(prep);
 		return err_sys(err, errno, "make a directory in %s", site->runtime_dir);
 	}
-	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	rc = fd < 0 ? err_sys(err, errno, "open %s", dir)
-		    : prepare_layers(dir, fd, TRIAL_IMAGE, prep, err);
+	rc = prepare_layers(dir, TRIAL_IMAGE, prep, err);
 	if (rc == 0)
 		rc = prepare_fill(prep, err);
 	if (rc == 0)

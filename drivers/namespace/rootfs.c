@@ -52,6 +52,7 @@ struct scratch_dir {
 
 static const struct scratch_dir scratch_dirs[] = {
     {"u0", 0755},
+    {"u0/root", 0700},
     {"w0", 0700},
     {"u1", 0755},
     {"w1", 0700},
@@ -71,7 +72,6 @@ static const struct scratch_dir owned_dirs[] = {
     {"u0/mnt/user-data/outputs", 0777},
     {"u0/mnt/user-data/uploads", 0777},
     {"u0/mnt/user-data/workspace", 0777},
-    {"u0/root", 0700},
     {"u0/run", 0755},
     {"u0/tmp", 01777},
     {"u0/var", 0755},

@@ -7,6 +7,9 @@
  *       boxes/NAME   "pid start" of a box's first process, only where there is no cgroup to find
  *                    it by
  *       image-XXXXXX layers made by prepare()
+ *   <state_dir>/namespace-<instance>/
+ *       image-XXXXXX the same, where the runtime directory's file system cannot show files to each
+ *                    box as its own (tmpfs before Linux 6.3)
  */
 #ifndef SBXD_DRIVERS_NAMESPACE_SITE_H
 #define SBXD_DRIVERS_NAMESPACE_SITE_H
@@ -23,7 +26,11 @@
 /* Writes the path of the instance's directory. 0 or -ENAMETOOLONG. */
 int site_dir_path(const struct driver_site *site, char out[NS_PATH]);
 
-/* Makes that directory (and boxes/ in it) and opens it. Descriptor (caller's) or -errno. */
+/* The same for the one in the state directory. */
+int site_state_path(const struct driver_site *site, char out[NS_PATH]);
+
+/* Makes the instance's directory (and boxes/ in it) and opens it. Descriptor (caller's) or -errno.
+ */
 int site_dir_make(const struct driver_site *site, struct err *err);
 
 /* Opens it if it is there. Descriptor (caller's) or -errno. */

@@ -76,7 +76,7 @@ static int start_make_pair(int pair[2], struct err *err)
 }
 
 /* The shared region: one page fault less for each page that is populated now. */
-static int start_map_child(struct start *s, struct err *err)
+static struct child *start_map_child(struct start *s)
 {
 	void *p;
 
@@ -84,12 +84,12 @@ static int start_map_child(struct start *s, struct err *err)
 	p = mmap(NULL, s->region, PROT_READ | PROT_WRITE,
 	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (p == MAP_FAILED)
-		return err_sys(err, errno, "map the stack of a box's first process");
+		return NULL;
 	s->child = p;
 	*s->child = (struct child){.sync = -1, .sync_peer = -1, .stream = -1, .guest = -1};
 	for (int i = 0; i < NS_LOWERS; i++)
 		s->child->lower[i] = -1;
-	return 0;
+	return s->child;
 }
 
 /* Only what the configuration names: a client must not choose what of the host it sees. */
@@ -118,18 +118,19 @@ static int start_open_layers(struct start *s, struct err *err)
 
 static int start_set_up(struct start *s, struct err *err)
 {
-	struct child *c;
-	int rc = start_map_child(s, err);
+	/* To tmpfs, 0 is no limit. */
+	uint32_t disk_mib = s->spec->disk_mib ? s->spec->disk_mib : 1;
+	struct child *c = start_map_child(s);
+	int rc;
 
-	if (rc < 0)
-		return rc;
-	c = s->child;
+	if (!c)
+		return err_sys(err, errno, "map the stack of a box's first process");
 	c->prep = s->prep;
 	c->hostname = "box";
 	c->pids_max = s->spec->pids_max;
 	c->flags = (s->base ? CHILD_PRIVILEGED : 0U) | (s->trial ? CHILD_TRIAL : 0U);
-	(void)snprintf(c->scratch, sizeof(c->scratch), "size=%um,nr_inodes=%u,mode=0755",
-	    s->spec->disk_mib, INODES_BASE + s->spec->disk_mib * INODES_PER_MIB);
+	(void)snprintf(c->scratch, sizeof(c->scratch), "size=%um,nr_inodes=%u,mode=0755", disk_mib,
+	    INODES_BASE + disk_mib * INODES_PER_MIB);
 	rc = start_make_pair(s->sync, err);
 	if (rc == 0)
 		rc = start_make_pair(s->stream, err);

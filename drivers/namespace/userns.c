@@ -1,6 +1,6 @@
 /*
- * userns: user namespaces and ids. Worker, during start(); what it makes dies with the box's first
- * process.
+ * userns: user namespaces and ids. Worker, during start(), and janitor; what it makes dies with the
+ * process that it was made for.
  */
 #include "drivers/namespace/userns.h"
 
@@ -8,9 +8,12 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/mount.h>
+#include <sched.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "drivers/driver.h"
@@ -98,4 +101,52 @@ int userns_map_layer(int mountfd, int usernsfd)
 	if (syscall(SYS_mount_setattr, mountfd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
 		return -errno;
 	return rc == -EPERM || rc == -EINVAL ? -EINVAL : rc;
+}
+
+/* Holds a user namespace until its end of the pair is closed. */
+static void userns_hold(int sock)
+{
+	char byte = 0;
+
+	if (unshare(CLONE_NEWUSER) == 0 && write(sock, &byte, 1) == 1)
+		(void)read(sock, &byte, 1);
+	_exit(0);
+}
+
+static bool userns_try_layer(pid_t pid, const char *path, uid_t base)
+{
+	char proc[32];
+	FD_SCOPED int dir = -1;
+	FD_SCOPED int ns = -1;
+	FD_SCOPED int layer = userns_clone_layer(path);
+
+	(void)snprintf(proc, sizeof(proc), "/proc/%d", (int)pid);
+	dir = open(proc, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (layer < 0 || dir < 0 || userns_write_maps(dir, base) < 0)
+		return false;
+	ns = openat(dir, "ns/user", O_RDONLY | O_CLOEXEC);
+	return ns >= 0 && userns_map_layer(layer, ns) == 0;
+}
+
+bool userns_can_map_layer(const char *path, uid_t base)
+{
+	int pair[2];
+	bool can = false;
+	char byte;
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return false;
+	pid = fork();
+	if (pid == 0) {
+		(void)close(pair[0]);
+		userns_hold(pair[1]);
+	}
+	(void)close(pair[1]);
+	if (pid > 0 && read(pair[0], &byte, 1) == 1)
+		can = userns_try_layer(pid, path, base);
+	(void)close(pair[0]);
+	if (pid > 0)
+		(void)waitpid(pid, NULL, 0);
+	return can;
 }

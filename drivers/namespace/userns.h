@@ -4,6 +4,7 @@
 #ifndef SBXD_DRIVERS_NAMESPACE_USERNS_H
 #define SBXD_DRIVERS_NAMESPACE_USERNS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -35,5 +36,8 @@ int userns_clone_layer(const char *path);
  * read-only all the same. 0 or -errno.
  */
 int userns_map_layer(int mountfd, int usernsfd);
+
+/* Janitor: true when userns_map_layer() can do all of that for what is at `path`. */
+bool userns_can_map_layer(const char *path, uid_t base);
 
 #endif

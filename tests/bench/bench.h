@@ -52,6 +52,9 @@ struct wire {
 	int status;
 };
 
+/* Does somebody listen there? */
+bool wire_try(const struct daemon *d);
+
 void wire_open(struct wire *w, const struct daemon *d);
 void wire_close(struct wire *w);
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -44,6 +45,7 @@ static void exec_daemon(const struct daemon *d)
 	(void)snprintf(state, sizeof(state), "%s/state", d->dir);
 	(void)snprintf(instance, sizeof(instance), "bench-%d", (int)getpid());
 	(void)snprintf(log, sizeof(log), "%s/log", d->dir);
+	(void)prctl(PR_SET_PDEATHSIG, SIGTERM); /* a benchmark that fails leaves nothing running */
 	fd = open(log, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	if (fd >= 0)
 		(void)dup2(fd, STDERR_FILENO);
@@ -66,7 +68,7 @@ void daemon_start(struct daemon *d, const char *config)
 		die("fork");
 	if (d->pid == 0)
 		exec_daemon(d);
-	for (int waited = 0; access(d->socket, F_OK) < 0; waited += 2) {
+	for (int waited = 0; !wire_try(d); waited += 2) {
 		if (waitpid(d->pid, NULL, WNOHANG) == d->pid || waited > START_BOUND_MS) {
 			(void)fprintf(stderr, "sbxd does not start; see %s/log\n", d->dir);
 			exit(EXIT_FAILURE);

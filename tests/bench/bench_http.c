@@ -11,6 +11,18 @@
 
 #define WIRE_BUF (256U * 1024U)
 
+bool wire_try(const struct daemon *d)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool answers;
+
+	(void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", d->socket);
+	answers = fd >= 0 && connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0;
+	(void)close(fd);
+	return answers;
+}
+
 void wire_open(struct wire *w, const struct daemon *d)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};

@@ -10,11 +10,13 @@
 
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "tests/drivers/faults.h"
 #include "tests/drivers/fixture.h"
 
 static int (*const groups[])(void) = {
@@ -54,8 +56,11 @@ int main(int argc, char **argv)
 		perror("mount namespace");
 		return 1;
 	}
-	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 || faults_set_up() < 0) {
+		perror("set up");
 		return 1;
+	}
+	(void)atexit(faults_tear_down); /* without it a few small files stay */
 	for (unsigned int n = 0; (driver = driver_at(n)); n++) {
 		if (argc < 2 || !strcmp(argv[1], driver->name))
 			failed += run_driver(driver);

@@ -1,6 +1,7 @@
 /* crash: a worker that dies, or fails, at each step leaves nothing that cleanup() does not remove.
  */
 #include "tests/drivers/conformance.h"
+#include "tests/drivers/faults.h"
 #include "tests/drivers/fixture.h"
 
 #include <errno.h>
@@ -16,10 +17,6 @@
 #include "lib/fd.h"
 #include "lib/proc.h"
 
-/* Where a driver's start() may be cut; a name that a driver does not have is never reached. */
-static const char *const steps[] = {
-    "cloned", "born", "mapped", "cgroup", "released", "started", "kill"};
-
 static int worker_starts_and_kills(struct fixture *f, struct fixture_box *b)
 {
 	struct err err = {0};
@@ -27,14 +24,6 @@ static int worker_starts_and_kills(struct fixture *f, struct fixture_box *b)
 	if (f->driver->start(&f->site, &b->spec, &b->box, &b->stream, &err) < 0)
 		return 1;
 	return f->driver->kill(b->box, clock_now_ns() + 10 * NS_PER_S) < 0 ? 2 : 0;
-}
-
-static void arm(const struct fixture *f, const char *step, const char *action)
-{
-	char spec[96];
-
-	(void)snprintf(spec, sizeof(spec), "driver.%s.%s=%s", f->driver->name, step, action);
-	assert_int_equal(setenv("SBX_FAULT", spec, 1), 0);
 }
 
 static void assert_cleaned(struct fixture *f, struct fixture_box *b, pid_t pid, uint64_t start)
@@ -54,9 +43,8 @@ static void die_at(const char *step, int known)
 	struct fixture_box *b = fixture_box_new(f, 5);
 	int status;
 
-	arm(f, step, "kill");
+	faults_arm_kill(f->driver->name, step);
 	status = fixture_wait(fixture_fork(f, b, worker_starts_and_kills));
-	assert_int_equal(unsetenv("SBX_FAULT"), 0);
 	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
 		fail_msg("step %s was not reached: status %d", step, status);
 	/* Before the box was announced nobody can know that its process is there; that it ends by
@@ -73,28 +61,26 @@ static void die_at(const char *step, int known)
 static void test_worker_dies_at_each_step(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-		die_at(steps[i], 1);
-		die_at(steps[i], 0);
+	for (size_t i = 0; faults_deadly[i]; i++) {
+		die_at(faults_deadly[i], 1);
+		die_at(faults_deadly[i], 0);
 	}
 }
 
 static void test_start_fails_at_each_step(void **state)
 {
-	static const char *const failing[] = {"mapped", "cgroup", "started"};
 	struct fixture *f = fixture_current();
 	struct fixture_box *b;
 	struct host_state now;
 	struct err err;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(failing) / sizeof(failing[0]); i++) {
+	for (size_t i = 0; faults_failing[i]; i++) {
 		b = fixture_box_new(f, 6);
-		arm(f, failing[i], "fail");
+		faults_arm_fail(f->driver->name, faults_failing[i]);
 		err = (struct err){0};
 		assert_int_equal(
 		    f->driver->start(&f->site, &b->spec, &b->box, &b->stream, &err), -EIO);
-		assert_int_equal(unsetenv("SBX_FAULT"), 0);
 		host_state_take(&f->site, &now);
 		host_state_assert_same(&f->quiet, &now);
 		fixture_box_free(b);
@@ -111,13 +97,12 @@ static void test_janitor_dies_while_cleaning(void **state)
 
 	(void)state;
 	fixture_box_start(f, b);
-	arm(f, "cleanup", "kill");
+	faults_arm_kill(f->driver->name, "cleanup");
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0)
 		_exit(
 		    f->driver->cleanup(&f->site, b->name, b->born->pid, b->born->start, &err) < 0);
-	assert_int_equal(unsetenv("SBX_FAULT"), 0);
 	status = fixture_wait(pid);
 	/* Without cgroups there is nothing to remove and so no such step. */
 	if (!f->facts.warning[0])

@@ -25,6 +25,15 @@ struct fixture *fixture_current(void)
 	return current;
 }
 
+/* Outside of a test there is nothing that cmocka could fail. */
+static void need(int ok, const char *what, const char *why)
+{
+	if (ok)
+		return;
+	(void)fprintf(stderr, "conformance: %s: %s\n", what, why);
+	exit(1);
+}
+
 static const char *fixture_guest_path(void)
 {
 	const char *path = getenv("SBX_GUEST");
@@ -34,12 +43,14 @@ static const char *fixture_guest_path(void)
 
 int fixture_open(struct fixture *f, const struct driver *driver, struct err *err)
 {
-	struct err ignored = {0};
+	struct err prepare_err = {0};
 	int rc;
 
 	*f = (struct fixture){.driver = driver};
+	f->guest = open(fixture_guest_path(), O_RDONLY | O_CLOEXEC);
+	need(f->guest >= 0, fixture_guest_path(), strerror(errno));
 	(void)snprintf(f->dir, sizeof(f->dir), "/tmp/sbxd-conformance-XXXXXX");
-	assert_non_null(mkdtemp(f->dir));
+	need(mkdtemp(f->dir) != NULL, f->dir, strerror(errno));
 	(void)snprintf(f->instance, sizeof(f->instance), "conf%d", (int)getpid());
 	f->site = (struct driver_site){
 	    .instance = f->instance,
@@ -48,14 +59,13 @@ int fixture_open(struct fixture *f, const struct driver *driver, struct err *err
 	    .uid_base = geteuid() == 0 ? FIXTURE_UID_BASE : 0,
 	    .prepared = memfd_create("prepared", MFD_CLOEXEC),
 	};
-	f->guest = open(fixture_guest_path(), O_RDONLY | O_CLOEXEC);
-	assert_true(f->site.prepared >= 0);
-	assert_true(f->guest >= 0);
+	need(f->site.prepared >= 0, "memfd_create", strerror(errno));
 	rc = driver->probe(&f->site, &f->facts, err);
-	if (rc == 0 && driver->prepare(&f->site, "host", &ignored) < 0)
-		fail_msg("prepare: %s", ignored.text);
-	if (rc == 0)
+	if (rc == 0) {
+		need(driver->prepare(&f->site, "host", &prepare_err) == 0, "prepare",
+		    prepare_err.text);
 		host_state_take(&f->site, &f->quiet);
+	}
 	current = f;
 	return rc;
 }
@@ -64,12 +74,11 @@ void fixture_close(struct fixture *f)
 {
 	struct err err = {0};
 
-	if (f->driver->finish(&f->site, &err) < 0 || f->driver->finish(&f->site, &err) < 0)
-		fail_msg("finish: %s", err.text);
+	for (int i = 0; i < 2; i++)
+		need(f->driver->finish(&f->site, &err) == 0, "finish", err.text);
 	fd_close(&f->site.prepared);
 	fd_close(&f->guest);
-	/* finish() must have left it empty. */
-	assert_int_equal(rmdir(f->dir), 0);
+	need(rmdir(f->dir) == 0, "finish left something", f->dir);
 	current = NULL;
 }
 

@@ -44,7 +44,7 @@ struct fixture_box {
 	char name[64];
 };
 
-/* Probes and prepares; 0, or -errno of probe() with *err. Asserts that the rest works. */
+/* Probes and prepares; 0, or -errno of probe() with *err. The rest must work, else this exits. */
 int fixture_open(struct fixture *f, const struct driver *driver, struct err *err);
 void fixture_close(struct fixture *f);
 

@@ -83,8 +83,7 @@ static void assert_runs(struct fixture_box *b, const char *program, int status)
 {
 	const char *const argv[] = {program, NULL};
 
-	assert_int_equal(
-	    agent_client_run(&b->client, "", argv, FIXTURE_WAIT_MS, &b->result), 0);
+	assert_int_equal(agent_client_run(&b->client, "", argv, FIXTURE_WAIT_MS, &b->result), 0);
 	assert_int_equal(b->result.error, 0);
 	assert_int_equal(b->result.end.exit_code, status);
 	assert_int_equal(b->result.len, AGENT_HEAD_LEN + sizeof(struct agent_hello));

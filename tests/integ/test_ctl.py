@@ -64,8 +64,13 @@ class Ctl(DaemonTest):
         self.assertIn(self.d.instance, dump)
         self.data("shm", "dump")
 
+    def test_common_options_stand_before_or_after_the_command(self):
+        a, b = self.data("shm", "dump"), json.loads(self.d.ctl("shm", "dump", "--json", f"--instance={self.d.instance}").stdout)
+        self.assertEqual(a.keys(), b.keys())
+        self.assertEqual(self.d.ctl("pool", "--json").returncode, 0)
+
     def test_doctor(self):
-        r = self.d.ctl("--instance", self.d.instance, "doctor")
+        r = self.d.ctl("doctor", "--instance", self.d.instance)
         self.assertIn(r.returncode, (0, 1))
         self.assertIn(b"user namespaces", r.stdout.lower() + r.stderr.lower())
 
@@ -102,7 +107,7 @@ class CtlShutdown(unittest.TestCase):
         try:
             d.acquire("dead", "t")
             d.kill()
-            r = d.ctl("--instance", d.instance, "shm", "dump")
+            r = d.ctl("shm", "dump", "--instance", d.instance)
             self.assertEqual(r.returncode, 0, r)
             self.assertIn(b"dead", r.stdout)
             d.start()

@@ -92,8 +92,10 @@ class WorkerDies(DaemonTest):
 
     def test_many_workers_killed_at_once(self):
         boxes = in_threads(12, lambda i: self.d.acquire("many", f"t{i}"))
+        before = self.d.pool()["counters"]["worker_crashes"]
         for b in boxes:
             os.kill(b["pid"], signal.SIGKILL)
+        wait_for("all to be noticed", lambda: self.d.pool()["counters"]["worker_crashes"] == before + 12)
         again = in_threads(12, lambda i: self.d.acquire("many", f"t{i}"))
         self.assertTrue(all(b["source"] == "cold" for b in again), [b["source"] for b in again])
         for b in again:

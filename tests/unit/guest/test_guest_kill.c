@@ -1,7 +1,7 @@
 /*
  * The real sbx-guest: ending commands with everything they started, and its own end.
  */
-#include "tests/unit/guest/drive.h"
+#include "tests/unit/guest/process.h"
 
 #include <sys/resource.h>
 

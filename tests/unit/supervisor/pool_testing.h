@@ -126,7 +126,7 @@ static inline void rig_start(struct rig *r, const struct pool_rules *rules)
 	assert_non_null(r->pool);
 }
 
-/* cmocka setup: a rig with rig_rules, which a test may change by rig_use(). */
+/* cmocka setup: a rig with rig_rules, which a test may change by rig_use() or rig_restart(). */
 static inline int rig_setup(void **state)
 {
 	struct rig *r = calloc(1, sizeof(*r));
@@ -328,6 +328,20 @@ static inline void rig_pass(struct rig *r, uint64_t ns)
 	r->now = end;
 }
 
+/* Begins anew with another policy. */
+static inline void rig_restart(
+    struct rig *r, enum replica_policy policy, uint32_t replicas, uint32_t slots)
+{
+	struct pool_rules rules = rig_rules;
+
+	rules.policy = policy;
+	rules.replicas = replicas;
+	rules.slots = slots;
+	pool_destroy(r->pool);
+	rig_start(r, &rules);
+}
+
+/* Changes the rules of the pool that is there. */
 static inline void rig_use(struct rig *r, const struct pool_rules *rules)
 {
 	r->rules = *rules;

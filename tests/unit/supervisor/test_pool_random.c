@@ -160,15 +160,17 @@ static void do_noise(struct run *x)
 {
 	struct rig *r = &x->rig;
 	uint32_t slot = any_slot(x);
-	uint64_t current = pool_box_at(r->pool, slot)->generation;
-	uint64_t stale = chance(x, 50) ? current - 1 : 1 + splitmix(x);
+	const struct pool_box *b = pool_box_at(r->pool, slot);
+	uint64_t stale = chance(x, 50) ? b->generation - 1 : 1 + splitmix(x);
+	uint64_t late = chance(x, 50) ? b->generation : stale;
 
 	switch (below(x, 7)) {
 	case 0:
-		pool_booted(r->pool, r->now, slot, chance(x, 50) ? current : stale);
+		pool_booted(r->pool, r->now, slot, b->state == SLOT_BOOTING ? stale : late);
 		return;
 	case 1:
-		pool_checked(r->pool, r->now, slot, chance(x, 50) ? current : stale, true, "");
+		pool_checked(
+		    r->pool, r->now, slot, b->state == SLOT_CHECKING ? stale : late, true, "");
 		return;
 	case 2:
 		pool_checked(r->pool, r->now, slot, stale, false, "stale");
@@ -292,8 +294,11 @@ static void ask_once_more(struct run *x)
 	struct scope s = any_scope(x);
 	struct pool_request q = {
 	    .req = ++r->last_req, .uid = s.uid, .id = *s.id, .lease_id = 5000 + r->last_req};
+	const struct pool_box *there = pool_box_find(r->pool, s.uid, s.id->token);
 	bool usable;
 
+	if (there) /* it may be that of an impostor */
+		memcpy(q.id.digest, there->identity, sizeof(q.id.digest));
 	rules.policy = REPLICA_SOFT;
 	rules.active_idle_timeout = 0;
 	rig_use(r, &rules);
@@ -301,9 +306,8 @@ static void ask_once_more(struct run *x)
 	rig_settle(r);
 	usable = pool_count(r->pool, SLOT_QUARANTINED) < r->rules.slots;
 	rig_send(r, &q);
-	RIG_CHECK(r, rig_outcome(r, q.req) == REFUSED(API_CAPACITY) ||
-			 (usable && rig_outcome(r, q.req) < REFUSED(API_OK)));
-	RIG_CHECK(r, usable == (rig_outcome(r, q.req) != REFUSED(API_CAPACITY)));
+	RIG_CHECK(r, rig_outcome(r, q.req) != WAITING);
+	RIG_CHECK(r, usable == (rig_outcome(r, q.req) < REFUSED(API_OK)));
 	rig_forget(r);
 }
 

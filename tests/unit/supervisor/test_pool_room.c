@@ -1,17 +1,6 @@
 /* Tests of supervisor/pool_room.c. */
 #include "tests/unit/supervisor/pool_testing.h"
 
-static void use(struct rig *r, enum replica_policy policy, uint32_t replicas, uint32_t slots)
-{
-	struct pool_rules rules = rig_rules;
-
-	rules.policy = policy;
-	rules.replicas = replicas;
-	rules.slots = slots;
-	pool_destroy(r->pool);
-	rig_start(r, &rules);
-}
-
 /* ---- eviction ---- */
 
 static void test_the_box_that_is_warm_longest_is_evicted(void **state)
@@ -100,7 +89,7 @@ static void test_reject_refuses_at_the_cap(void **state)
 	struct rig *r = *state;
 	uint64_t req;
 
-	use(r, REPLICA_REJECT, 2, 8);
+	rig_restart(r, REPLICA_REJECT, 2, 8);
 	rig_acquire(r, "a");
 	r->held = HOLD(POOL_SPAWN);
 	rig_acquire(r, "b"); /* what boots counts */
@@ -120,7 +109,7 @@ static void test_wait_is_fair(void **state)
 	uint64_t c;
 	uint64_t d;
 
-	use(r, REPLICA_WAIT, 2, 8);
+	rig_restart(r, REPLICA_WAIT, 2, 8);
 	rig_acquire(r, "a");
 	rig_acquire(r, "b");
 	c = rig_acquire(r, "c");
@@ -142,7 +131,7 @@ static void test_nobody_overtakes_who_waits_for_room(void **state)
 	uint64_t c;
 	uint64_t d;
 
-	use(r, REPLICA_WAIT, 1, 8);
+	rig_restart(r, REPLICA_WAIT, 1, 8);
 	rig_acquire(r, "a");
 	r->in_flight[0] = 1;
 	rig_release(r, "a", 0);
@@ -168,7 +157,7 @@ static void test_room_is_looked_for_when_work_may_have_ended(void **state)
 	struct rig *r = *state;
 	uint64_t req;
 
-	use(r, REPLICA_WAIT, 1, 8);
+	rig_restart(r, REPLICA_WAIT, 1, 8);
 	rig_park(r, "a");
 	r->in_flight[0] = 1;
 	req = rig_acquire(r, "b");
@@ -186,7 +175,7 @@ static void test_waiting_for_room_ends(void **state)
 	uint64_t left;
 	uint64_t last;
 
-	use(r, REPLICA_WAIT, 1, 8);
+	rig_restart(r, REPLICA_WAIT, 1, 8);
 	rig_acquire(r, "a");
 	left = rig_acquire(r, "b");
 	q = rig_request(r, "c");
@@ -235,7 +224,7 @@ static void test_room_comes_with_any_end(void **state)
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		uint64_t req;
 
-		use(r, REPLICA_WAIT, 1, 8);
+		rig_restart(r, REPLICA_WAIT, 1, 8);
 		rig_acquire(r, "a");
 		req = rig_acquire(r, "b");
 		r->held = HOLD(POOL_CLOSE) | HOLD(POOL_CLEAN);
@@ -250,7 +239,7 @@ static void test_burst_goes_beyond_for_a_few(void **state)
 	struct rig *r = *state;
 	uint64_t req;
 
-	use(r, REPLICA_BURST, 1, 8); /* and burst_limit is 2 */
+	rig_restart(r, REPLICA_BURST, 1, 8); /* and burst_limit is 2 */
 	rig_acquire(r, "a");
 	assert_outcome(r, rig_acquire(r, "b"), GOT(SOURCE_COLD));
 	assert_outcome(r, rig_acquire(r, "c"), GOT(SOURCE_COLD));
@@ -259,172 +248,6 @@ static void test_burst_goes_beyond_for_a_few(void **state)
 	rig_release(r, "c", 0);
 	assert_outcome(r, req, GOT(SOURCE_COLD));
 	assert_state(r, "c", SLOT_FREE);
-}
-
-/* ---- max_boxes ---- */
-
-static void test_no_slot_is_left(void **state)
-{
-	static const enum replica_policy refuse[] = {REPLICA_SOFT, REPLICA_REJECT};
-	static const enum replica_policy wait[] = {REPLICA_WAIT, REPLICA_BURST};
-	struct rig *r = *state;
-
-	for (int i = 0; i < 2; i++) {
-		use(r, refuse[i], 8, 1);
-		rig_acquire(r, "a");
-		assert_outcome(r, rig_acquire(r, "b"), REFUSED(API_CAPACITY));
-	}
-	for (int i = 0; i < 2; i++) {
-		uint64_t req;
-
-		use(r, wait[i], 8, 1);
-		rig_acquire(r, "a");
-		req = rig_acquire(r, "b");
-		assert_outcome(r, req, WAITING);
-		rig_release(r, "a", 0);
-		assert_outcome(r, req, GOT(SOURCE_COLD));
-	}
-}
-
-static void test_the_slot_of_a_warm_box_is_waited_for(void **state)
-{
-	struct rig *r = *state;
-
-	for (int policy = REPLICA_SOFT; policy <= REPLICA_BURST; policy++) {
-		/* once because of max_boxes alone, once because of replicas as well */
-		for (uint32_t replicas = 1; replicas <= 2; replicas++) {
-			uint64_t req;
-
-			use(r, (enum replica_policy)policy, replicas, 1);
-			rig_park(r, "a");
-			r->held = HOLD(POOL_CLOSE);
-			req = rig_acquire(r, "b");
-			assert_outcome(r, req, WAITING);
-			assert_int_equal(rig_recorded(r, EVENT_EVICT), 1);
-			rig_let_go(r);
-			assert_outcome(r, req, GOT(SOURCE_COLD));
-		}
-	}
-}
-
-static void test_one_slot_is_made_free_for_one(void **state)
-{
-	struct rig *r = *state;
-	uint64_t c;
-	uint64_t d;
-
-	use(r, REPLICA_SOFT, 8, 2);
-	rig_park(r, "a");
-	rig_park(r, "b");
-	r->held = HOLD(POOL_CLOSE);
-	c = rig_acquire(r, "c");
-	assert_state(r, "a", SLOT_CLOSING);
-	assert_state(r, "b", SLOT_WARM);
-	d = rig_acquire(r, "d");
-	assert_state(r, "b", SLOT_WARM);
-	rig_let_go(r);
-	assert_outcome(r, c, GOT(SOURCE_COLD));
-	assert_outcome(r, d, GOT(SOURCE_COLD));
-}
-
-/* Who was there first gets the slot, also when another scope lost its own box. */
-static void test_slots_are_given_by_arrival(void **state)
-{
-	struct rig *r = *state;
-	uint64_t first;
-	uint64_t second;
-
-	use(r, REPLICA_WAIT, 8, 1);
-	rig_acquire(r, "a");
-	first = rig_acquire(r, "b");
-	r->held = HOLD(POOL_CLEAN);
-	rig_crash(r, 0);
-	second = rig_acquire(r, "a");
-	rig_let_go(r);
-	assert_outcome(r, first, GOT(SOURCE_COLD));
-	assert_outcome(r, second, WAITING);
-	rig_release(r, "b", 0);
-	assert_outcome(r, second, GOT(SOURCE_COLD));
-}
-
-static void test_without_any_usable_slot_nobody_waits(void **state)
-{
-	struct rig *r = *state;
-	uint64_t req;
-
-	use(r, REPLICA_WAIT, 8, 1);
-	rig_acquire(r, "a");
-	req = rig_acquire(r, "b");
-	r->unclean = true;
-	rig_crash(r, 0);
-	assert_int_equal(pool_count(r->pool, SLOT_QUARANTINED), 1);
-	assert_outcome(r, req, REFUSED(API_CAPACITY));
-	assert_outcome(r, rig_acquire(r, "c"), REFUSED(API_CAPACITY));
-}
-
-static void test_quarantine_makes_room_in_replicas(void **state)
-{
-	struct rig *r = *state;
-	uint64_t req[2];
-
-	use(r, REPLICA_SOFT, 8, 2);
-	rig_acquire(r, "a");
-	rig_acquire(r, "b");
-	r->held = HOLD(POOL_CLEAN);
-	rig_crash(r, 0);
-	req[0] = rig_acquire(r, "c"); /* waits for the slot that closes */
-	req[1] = rig_acquire(r, "d");
-	r->unclean = true;
-	rig_let_go(r);
-	for (int i = 0; i < 2; i++) /* it never comes, and nothing else will */
-		assert_outcome(r, req[i], REFUSED(API_CAPACITY));
-}
-
-/* ---- boot permits ---- */
-
-static void test_boots_at_a_time_are_bounded(void **state)
-{
-	struct rig *r = *state;
-	struct pool_rules rules = rig_rules;
-	static const char *const names[] = {"a", "b", "c", "d", "e"};
-	uint64_t last = 0;
-
-	rules.max_boots = 2;
-	rules.replicas = 8;
-	rig_use(r, &rules);
-	r->held = HOLD(POOL_SPAWN);
-	for (int i = 0; i < 5; i++)
-		last = rig_acquire(r, names[i]);
-	assert_int_equal(rig_said(r, POOL_SPAWN), 2);
-	assert_state(r, "c", SLOT_RESERVED);
-	rig_answer_slot(r, rig_box(r, "b")->slot); /* one is up */
-	assert_state(r, "c", SLOT_BOOTING);
-	assert_state(r, "d", SLOT_RESERVED);
-	rig_crash(r, rig_box(r, "a")->slot); /* one crashed */
-	assert_state(r, "d", SLOT_BOOTING);
-	pool_boot_failed(r->pool, r->now, rig_box(r, "c")->slot, rig_box(r, "c")->generation,
-	    "no image"); /* one failed */
-	rig_settle(r);
-	assert_state(r, "e", SLOT_BOOTING);
-	rig_let_go(r);
-	assert_outcome(r, last, GOT(SOURCE_COLD));
-	assert_state(r, "a", SLOT_ACTIVE);
-}
-
-static void test_more_permits_take_effect_at_once(void **state)
-{
-	struct rig *r = *state;
-	struct pool_rules rules = rig_rules;
-
-	rules.max_boots = 1;
-	rig_use(r, &rules);
-	r->held = HOLD(POOL_SPAWN);
-	rig_acquire(r, "a");
-	rig_acquire(r, "b");
-	assert_state(r, "b", SLOT_RESERVED);
-	rules.max_boots = 2;
-	rig_use(r, &rules);
-	assert_state(r, "b", SLOT_BOOTING);
 }
 
 /* ---- changed rules ---- */
@@ -446,7 +269,7 @@ static void test_a_changed_policy_reaches_all_who_wait(void **state)
 		uint64_t b;
 		uint64_t c;
 
-		use(r, REPLICA_WAIT, 1, 8);
+		rig_restart(r, REPLICA_WAIT, 1, 8);
 		rig_acquire(r, "a");
 		b = rig_acquire(r, "b");
 		c = rig_acquire(r, "c");
@@ -486,14 +309,6 @@ int main(void)
 	    rig_test(test_waiting_for_room_ends),
 	    rig_test(test_room_comes_with_any_end),
 	    rig_test(test_burst_goes_beyond_for_a_few),
-	    rig_test(test_no_slot_is_left),
-	    rig_test(test_the_slot_of_a_warm_box_is_waited_for),
-	    rig_test(test_one_slot_is_made_free_for_one),
-	    rig_test(test_slots_are_given_by_arrival),
-	    rig_test(test_without_any_usable_slot_nobody_waits),
-	    rig_test(test_quarantine_makes_room_in_replicas),
-	    rig_test(test_boots_at_a_time_are_bounded),
-	    rig_test(test_more_permits_take_effect_at_once),
 	    rig_test(test_a_changed_policy_reaches_all_who_wait),
 	    rig_test(test_slots_are_fixed),
 	};

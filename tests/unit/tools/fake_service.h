@@ -28,9 +28,11 @@
 
 /* What to do with the n-th request, over all connections. */
 struct fake_answer {
-	const char *bytes; /* the whole response; NULL: hang up without one */
-	bool hang;	   /* after bytes: neither close nor answer until the client hangs up */
-	bool hang_up;	   /* close after bytes */
+	const char *bytes;  /* the whole response, or all of one that breaks off */
+	const char *json;   /* or the body of one with this status */
+	const char *status; /* "404 Not Found"; NULL: 200 */
+	bool hang;	    /* after that: neither close nor answer until the client hangs up */
+	bool hang_up;	    /* close after that */
 };
 
 struct fake {
@@ -89,9 +91,14 @@ static inline void fake_serve(int listener, struct fake_log *log, const struct f
 
 			if (a->bytes)
 				(void)!write(fd, a->bytes, strlen(a->bytes));
+			if (a->json)
+				dprintf(fd,
+				    "HTTP/1.1 %s\r\nContent-Type: application/json\r\n"
+				    "Content-Length: %zu\r\n\r\n%s",
+				    a->status ? a->status : "200 OK", strlen(a->json), a->json);
 			if (a->hang)
 				(void)!read(fd, &byte, 1);
-			if (a->hang || a->hang_up || !a->bytes)
+			if (a->hang || a->hang_up || (!a->bytes && !a->json))
 				break;
 		}
 		close(fd);
@@ -132,9 +139,5 @@ static inline void fake_stop(struct fake *f)
 	rmdir(f->dir);
 	munmap(f->log, sizeof(*f->log));
 }
-
-#define FAKE_JSON(status, json_text, length)                                               \
-	"HTTP/1.1 " status "\r\nContent-Type: application/json\r\nContent-Length: " length \
-	"\r\n\r\n" json_text
 
 #endif

@@ -2,7 +2,7 @@
  * back whatever happens. */
 #include "tests/unit/tools/cli_fixture.h"
 
-#include <signal.h>
+#include <sys/stat.h>
 
 #define NDJSON(lines) \
 	"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nConnection: close\r\n\r\n" lines
@@ -10,15 +10,15 @@
 	"{\"stream\":\"stdout\",\"data\":\"hello\\n\",\"encoding\":\"utf-8\"}\n" \
 	"{\"stream\":\"stderr\",\"data\":\"/w==\",\"encoding\":\"base64\"}\n"
 #define EXITS(code) "{\"exit_code\":" code ",\"signal\":null,\"timed_out\":false}\n"
-#define ACQUIRED FAKE_JSON("200 OK", "{\"box_id\":\"b:1\",\"lease_id\":\"00000000000000aa\"}", "46")
-#define RELEASED FAKE_JSON("200 OK", "{\"status\":\"warm\"}", "17")
+#define ACQUIRED "{\"box_id\":\"b:1\",\"lease_id\":\"00000000000000aa\"}"
+#define RELEASED "{\"status\":\"warm\"}"
 
 static void test_run_acquires_runs_and_releases(void **state)
 {
 	static const struct fake_answer answers[FAKE_ANSWERS] = {
-	    {.bytes = ACQUIRED},
+	    {.json = ACQUIRED},
 	    {.bytes = NDJSON(HELLO EXITS("3")), .hang_up = true},
-	    {.bytes = RELEASED},
+	    {.json = RELEASED},
 	};
 	struct cli_run r;
 	struct fake f;
@@ -39,7 +39,7 @@ static void test_run_acquires_runs_and_releases(void **state)
 	assert_non_null(strstr(f.log->asked,
 	    "{\"argv\":[\"prog\",\"--flag\",\"a "
 	    "b\"],\"env\":{\"B\":\"x=y\",\"A\":\"2\"},\"cwd\":\"/tmp\","
-	    "\"timeout_seconds\":9.5,\"tty\":true,\"stdin_base64\":\"aW4K\"}"));
+	    "\"timeout_seconds\":9.500,\"tty\":true,\"stdin_base64\":\"aW4K\"}"));
 	assert_non_null(strstr(f.log->asked, "POST /v1/boxes/b%3A1/release HTTP/1.1\r\n"));
 	assert_non_null(strstr(f.log->asked, "{\"lease_id\":\"00000000000000aa\"}"));
 	fake_stop(&f);
@@ -48,7 +48,7 @@ static void test_run_acquires_runs_and_releases(void **state)
 static void test_a_box_without_a_thread_is_removed(void **state)
 {
 	static const struct fake_answer answers[FAKE_ANSWERS] = {
-	    {.bytes = ACQUIRED},
+	    {.json = ACQUIRED},
 	    {.bytes = NDJSON(EXITS("0")), .hang_up = true},
 	    {.bytes = "HTTP/1.1 204 No Content\r\n\r\n"},
 	};
@@ -68,11 +68,12 @@ static void test_a_box_without_a_thread_is_removed(void **state)
 static void test_a_signal_ends_the_command_and_releases(void **state)
 {
 	static const struct fake_answer answers[FAKE_ANSWERS] = {
-	    {.bytes = ACQUIRED},
+	    {.json = ACQUIRED},
 	    {.bytes = NDJSON(HELLO), .hang = true},
-	    {.bytes = RELEASED},
+	    {.json = RELEASED},
 	};
 	char *const args[] = {"-t", "t1", "--", "sleep", "1000", NULL};
+	struct stat st;
 	struct cli_run r;
 	struct fake f;
 
@@ -80,7 +81,7 @@ static void test_a_signal_ends_the_command_and_releases(void **state)
 	fake_start(&f, answers);
 	r.stdout_fd = -1;
 	cli_start(&r, cli_run, f.socket, NULL, args);
-	while (f.log->requests < 2) /* until its command runs */
+	while (fstat(r.out_fd, &st) == 0 && st.st_size == 0) /* until its command runs */
 		sched_yield();
 	assert_int_equal(kill(r.pid, SIGTERM), 0);
 	cli_end(&r);
@@ -94,10 +95,9 @@ static void test_a_signal_ends_the_command_and_releases(void **state)
 static void test_a_refused_acquire_runs_nothing(void **state)
 {
 	static const struct fake_answer answers[FAKE_ANSWERS] = {
-	    {.bytes = FAKE_JSON("429 Too Many Requests",
-		 "{\"error\":{\"message\":\"all boxes are in "
-		 "use\",\"reason\":\"capacity_exceeded\"}}",
-		 "74")},
+	    {.json = "{\"error\":{\"message\":\"all boxes are in "
+		     "use\",\"reason\":\"capacity_exceeded\"}}",
+		.status = "429 Too Many Requests"},
 	};
 	struct cli_run r;
 	struct fake f;
@@ -128,10 +128,10 @@ static const struct {
 	"\xffsbxctl: box: the answer ended before the command did\n"},
     {{.bytes = NDJSON("junk\n"), .hang_up = true}, CLI_FAILED,
 	"sbxctl: box: a line that is no JSON object\n"},
-    {{.bytes = FAKE_JSON("404 Not Found",
-	  "{\"error\":{\"message\":\"box not found: box\",\"reason\":\"not_found\"}}", "64")},
+    {{.json = "{\"error\":{\"message\":\"box not found: box\",\"reason\":\"not_found\"}}",
+	 .status = "404 Not Found"},
 	CLI_FAILED, "sbxctl: box: box not found: box (not_found)\n"},
-    {{.bytes = FAKE_JSON("502 Bad Gateway", "<html>", "6")}, CLI_FAILED,
+    {{.json = "<html>", .status = "502 Bad Gateway"}, CLI_FAILED,
 	"sbxctl: box: the service answered 502\n"},
     {{.bytes = NULL}, CLI_FAILED, "sbxctl: box: the service closed the connection\n"},
 };
@@ -155,8 +155,7 @@ static void test_exec_exits_as_the_command_did(void **state)
 static void test_json_prints_the_whole_answer(void **state)
 {
 	static const struct fake_answer answers[FAKE_ANSWERS] = {
-	    {.bytes = FAKE_JSON(
-		 "200 OK", "{\"exit_code\":4,\"signal\":null,\"stdout\":\"\\u0000\"}", "48")},
+	    {.json = "{\"exit_code\":4,\"signal\":null,\"stdout\":\"\\u0000\"}"},
 	};
 	struct cli_run r;
 	struct fake f;
@@ -174,9 +173,9 @@ static void test_json_prints_the_whole_answer(void **state)
 static void test_a_closed_stdout_ends_it_as_sigpipe(void **state)
 {
 	static const struct fake_answer answers[FAKE_ANSWERS] = {
-	    {.bytes = ACQUIRED},
+	    {.json = ACQUIRED},
 	    {.bytes = NDJSON(HELLO), .hang = true},
-	    {.bytes = RELEASED},
+	    {.json = RELEASED},
 	};
 	char *const args[] = {"-t", "x", "--", "yes", NULL};
 	struct cli_run r;

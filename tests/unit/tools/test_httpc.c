@@ -22,7 +22,7 @@ static void connect_to(const struct fake *f, int cancel_fd, struct httpc **c)
 static void test_requests_share_a_connection(void **state)
 {
 	static const struct fake_answer answers[FAKE_ANSWERS] = {
-	    {.bytes = FAKE_JSON("200 OK", "{\"a\":1}", "7")},
+	    {.json = "{\"a\":1}"},
 	    {.bytes = "HTTP/1.1 204 No Content\r\n\r\n"},
 	    {.bytes = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 		      "3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n"},
@@ -152,7 +152,7 @@ static void test_broken_answers(void **state)
 static void test_an_answer_that_is_too_large(void **state)
 {
 	static const struct fake_answer answers[FAKE_ANSWERS] = {
-	    {.bytes = FAKE_JSON("200 OK", "0123456789", "10")},
+	    {.json = "0123456789"},
 	};
 	const struct http_head *head;
 	struct httpc *c;

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -237,6 +238,7 @@ static inline int h_setup(void **state)
 
 	log_init("test", LOG_TEXT, LOG_ERROR);
 	assert_non_null(h);
+	assert_true(signal(SIGPIPE, SIG_IGN) != SIG_ERR); /* as boot.c does */
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
 	h->guest = pair[1];
 	h->client = -1;

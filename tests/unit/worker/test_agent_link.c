@@ -27,9 +27,10 @@ static int on_started(struct agent_chan *c, const uint8_t *p, size_t n)
 	return n == 4 ? 0 : -EBADMSG;
 }
 
-static void on_data(struct agent_chan *c, unsigned int stream, const uint8_t *p, size_t n)
+static size_t on_data(struct agent_chan *c, unsigned int stream, const uint8_t *p, size_t n)
 {
 	assert_int_equal(buf_append(&probe_of(c)->data[stream], p, n), 0);
+	return n;
 }
 
 static void on_eof(struct agent_chan *c, unsigned int stream)
@@ -109,6 +110,7 @@ static void test_life_of_a_channel(void **state)
 	/* Frames that crossed the end on the wire are nobody's. */
 	guest_send(h, AGENT_DATA, AGENT_STDOUT, id, "late", 4);
 	guest_end(h, id, 0, 0, 0);
+	assert_int_equal(agent_link_send(&h->link, AGENT_PING, "x", 1), 0);
 	guest_send(h, AGENT_PONG, 0, 0, "x", 1);
 	H_UNTIL(h, h->pongs == 1);
 	assert_int_equal(p.ended, 1);
@@ -317,6 +319,7 @@ static const struct bad bads[] = {
     {AGENT_CLOSE, 0, true, 0},
     {AGENT_HELLO, 0, false, sizeof(struct agent_hello)}, /* a second one */
     {AGENT_PONG, 0, true, 4},
+    {AGENT_PONG, 0, false, 4}, /* nobody asked */
     {AGENT_DATA, AGENT_STDIN, true, 1},
     {AGENT_DATA, AGENT_STDOUT, false, 1},
     {AGENT_EOF, AGENT_STDOUT, true, 1},

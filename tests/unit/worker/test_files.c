@@ -188,6 +188,74 @@ static void test_errors(void **state)
 	h_expect(h, "HTTP/1.1 500 ");
 }
 
+/* A client that stalls, and nobody else who waits for the guest: nothing is copied here. */
+static void test_read_holds_the_guest(void **state)
+{
+	static uint8_t block[AGENT_HEAD_LEN + AGENT_PAYLOAD_MAX];
+	struct harness *h = *state;
+	struct agent_read r;
+	uint32_t id = read_request(h, "path=/a%20b", &r);
+	int client = h->client;
+	size_t sent = 0;
+	size_t total = AGENT_WINDOW / AGENT_PAYLOAD_MAX * sizeof(block);
+
+	read_started(h, id, AGENT_WINDOW);
+	h->client = -1;
+	agent_put_head(block, AGENT_DATA, 0, AGENT_STDOUT, id, AGENT_PAYLOAD_MAX);
+	while (sent < total) {
+		ssize_t n = send(h->guest, block + sent % sizeof(block),
+		    sizeof(block) - sent % sizeof(block), MSG_DONTWAIT);
+
+		if (n > 0)
+			sent += (size_t)n;
+		h_settle(h);
+		if (n < 0)
+			break;
+	}
+	assert_true(sent < total);
+	assert_true(h->link.held);
+	assert_int_equal(h->s.conns[0]->out.len, 0);
+	/* Somebody else waits now: what the client does not take is kept for it. */
+	assert_int_equal(agent_link_send(&h->link, AGENT_PING, "x", 1), 0);
+	h_settle(h);
+	assert_false(h->link.held);
+	assert_true(h->s.conns[0]->out.len > 0);
+	while (sent < total) {
+		ssize_t n = send(h->guest, block + sent % sizeof(block),
+		    sizeof(block) - sent % sizeof(block), MSG_DONTWAIT);
+
+		if (n > 0)
+			sent += (size_t)n;
+		h_settle(h);
+	}
+	guest_send(h, AGENT_PONG, 0, 0, "x", 1);
+	H_UNTIL(h, h->pongs == 1);
+	guest_end(h, id, 0, 0, 0);
+	h->client = client;
+	H_UNTIL(h, h_word(h, 0) == CONN_IDLE);
+	assert_true(h->answer.len > AGENT_WINDOW);
+}
+
+static void test_guest_goes_while_held(void **state)
+{
+	static uint8_t block[AGENT_PAYLOAD_MAX];
+	struct harness *h = *state;
+	struct agent_read r;
+	uint32_t id = read_request(h, "path=/a%20b", &r);
+
+	read_started(h, id, AGENT_WINDOW);
+	h->client = -h->client;
+	while (!h->link.held) {
+		guest_send(h, AGENT_DATA, AGENT_STDOUT, id, block, sizeof(block));
+		h_settle(h);
+	}
+	h->client = -h->client;
+	fd_close(&h->guest);
+	for (int i = 0; i < 100 && !h->broken; i++)
+		assert_int_equal(loop_step(h->s.loop, NS_PER_MS), 0);
+	assert_int_equal(h->broken, 1);
+}
+
 static void test_read_stalled_client(void **state)
 {
 	static uint8_t block[AGENT_PAYLOAD_MAX];
@@ -201,7 +269,9 @@ static void test_read_stalled_client(void **state)
 
 	read_started(h, id, total);
 	h->client = -1;
-	/* Nobody reads: one window is all that comes. */
+	assert_int_equal(agent_link_send(&h->link, AGENT_PING, "x", 1), 0);
+	assert_int_equal(guest_expect(h, AGENT_PING), 0);
+	/* Nobody reads, and the guest cannot be held: one window is all that comes. */
 	while (credit >= sizeof(block)) {
 		guest_send(h, AGENT_DATA, AGENT_STDOUT, id, block, sizeof(block));
 		credit -= sizeof(block);
@@ -376,6 +446,7 @@ static void test_write_client_goes(void **state)
 	assert_int_equal(guest_expect(h, AGENT_DATA), id);
 	assert_int_equal(shutdown(h->client, SHUT_WR), 0);
 	assert_int_equal(guest_expect(h, AGENT_CLOSE), id);
+	h_expect(h, "the request's body ended early");
 	guest_error(h, id, AGENT_E_SHORT, "cancelled");
 	H_UNTIL(h, h->report.in_flight == 0);
 }
@@ -393,6 +464,8 @@ int main(void)
 	    TEST(test_read_of_growing_file),
 	    TEST(test_bad_queries),
 	    TEST(test_errors),
+	    TEST(test_read_holds_the_guest),
+	    TEST(test_guest_goes_while_held),
 	    TEST(test_read_stalled_client),
 	    TEST(test_write),
 	    TEST(test_write_chunked),

@@ -332,6 +332,7 @@ static void test_stream_stalled_reader(void **state)
 	assert_true(sent < 4 * AGENT_WINDOW);
 	assert_true(h->s.conns[0]->out.len < 2 * CONN_OUT_HIGH);
 	/* Another client is served meanwhile. */
+	assert_int_equal(agent_link_send(&h->link, AGENT_PING, "x", 1), 0);
 	guest_send(h, AGENT_PONG, 0, 0, "x", 1);
 	H_UNTIL(h, h->pongs == 1);
 	h->client = client;

@@ -1,0 +1,50 @@
+/* names: what counters and histograms of the table are called. Any process; holds no state. */
+#include "shm/names.h"
+
+#include "shm/layout.h"
+
+static const char *const counter_names[COUNTERS] = {
+    [COUNTER_ACQUIRE_ACTIVE] = "acquire_active",
+    [COUNTER_ACQUIRE_WARM] = "acquire_warm",
+    [COUNTER_ACQUIRE_PREWARMED] = "acquire_prewarmed",
+    [COUNTER_ACQUIRE_COLD] = "acquire_cold",
+    [COUNTER_ACQUIRE_FAILED] = "acquire_failed",
+    [COUNTER_RELEASES] = "releases",
+    [COUNTER_BOOTS] = "boots",
+    [COUNTER_BOOT_FAILURES] = "boot_failures",
+    [COUNTER_CHECKS] = "checks",
+    [COUNTER_CHECK_FAILURES] = "check_failures",
+    [COUNTER_EVICTIONS] = "evictions",
+    [COUNTER_IDLE_CLOSES] = "idle_closes",
+    [COUNTER_CLOSES] = "closes",
+    [COUNTER_WORKER_CRASHES] = "worker_crashes",
+    [COUNTER_LOCK_RECOVERIES] = "lock_recoveries",
+    [COUNTER_QUARANTINES] = "quarantines",
+    [COUNTER_HANDOVERS] = "handovers",
+    [COUNTER_HANDBACKS] = "handbacks",
+    [COUNTER_REJECTED_REQUESTS] = "rejected_requests",
+};
+
+static const char *const hist_names[HISTS] = {
+    [HIST_ACQUIRE_ACTIVE] = "active",
+    [HIST_ACQUIRE_WARM] = "warm",
+    [HIST_ACQUIRE_PREWARMED] = "prewarmed",
+    [HIST_ACQUIRE_COLD] = "cold",
+    [HIST_BOOT] = "boot",
+    [HIST_CHECK] = "check",
+    [HIST_CLOSE] = "close",
+};
+
+_Static_assert(
+    sizeof(counter_names) / sizeof(counter_names[0]) == COUNTERS, "every counter has a name");
+_Static_assert(sizeof(hist_names) / sizeof(hist_names[0]) == HISTS, "every histogram has a name");
+
+const char *shm_counter_name(uint32_t counter)
+{
+	return counter < COUNTERS ? counter_names[counter] : "?";
+}
+
+const char *shm_hist_name(uint32_t hist)
+{
+	return hist < HISTS ? hist_names[hist] : "?";
+}

@@ -1,0 +1,204 @@
+/*
+ * The guest's end of the stream: whatever a worker sends, mux_take_frames() answers or refuses, and
+ * its books stay right. The operations are fakes: nothing is started, no file is touched.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "guest/mux.h"
+#include "tests/fuzz/agent_frames.h"
+
+#define CHECK(cond)              \
+	do {                     \
+		if (!(cond))     \
+			abort(); \
+	} while (0)
+
+static const uint8_t types[] = {AGENT_PING, AGENT_EXEC, AGENT_READ, AGENT_WRITE, AGENT_SIGNAL,
+    AGENT_RESIZE, AGENT_CLOSE, AGENT_SYNC, AGENT_DATA, AGENT_EOF, AGENT_CREDIT, AGENT_HELLO};
+
+static int fake_open(struct guest *g, struct channel *c, const uint8_t *request, size_t n)
+{
+	struct agent_exec_request *r = NULL;
+	int rc;
+
+	CHECK(n <= AGENT_REQUEST_MAX);
+	if (c->type != AGENT_EXEC) {
+		if (n > 0 && request[n - 1] == 1)
+			mux_fail_str(g, c, AGENT_E_INVALID, 0, "fuzz");
+		return 0;
+	}
+	rc = agent_parse_exec(request, n, &r);
+	if (rc != 0)
+		return rc;
+	CHECK(r->argv[r->head.argc] == NULL && r->envp[r->head.envc] == NULL);
+	for (uint32_t i = 0; i < r->head.argc; i++)
+		CHECK(strlen(r->argv[i]) < n);
+	free(r);
+	return 0;
+}
+
+static int fake_data(struct guest *g, struct channel *c, const uint8_t *bytes, size_t n)
+{
+	CHECK(n > 0 && n <= AGENT_PAYLOAD_MAX && !c->eof);
+	CHECK(c->allowance <= AGENT_WINDOW && c->owed <= AGENT_WINDOW);
+	if (bytes[0] % 4 != 0)
+		mux_consumed(g, c, n);
+	return 0;
+}
+
+static int fake_eof(struct guest *g, struct channel *c)
+{
+	const struct agent_end end = {0};
+
+	CHECK(c->eof);
+	if (c->id % 2 == 0)
+		mux_end(g, c, &end);
+	return 0;
+}
+
+static void fake_resize(struct guest *g, struct channel *c, uint16_t cols, uint16_t rows)
+{
+	(void)g;
+	(void)c;
+	(void)cols;
+	(void)rows;
+}
+
+static void fake_signal(struct guest *g, struct channel *c, int sig)
+{
+	(void)g;
+	(void)c;
+	CHECK(sig > 0 && sig < 65);
+}
+
+static void fake_close(struct guest *g, struct channel *c)
+{
+	const struct agent_end end = {.flags = AGENT_END_KILLED};
+
+	mux_end(g, c, &end);
+}
+
+static void fake_wait(struct guest *g, struct channel *c, struct pollfd *w, uint64_t *at)
+{
+	(void)g;
+	(void)c;
+	(void)w;
+	(void)at;
+}
+
+static void fake_step(struct guest *g, struct channel *c, const struct pollfd *w)
+{
+	(void)g;
+	(void)w;
+	for (int i = 0; i < AGENT_STREAMS; i++)
+		CHECK(c->credit[i] <= AGENT_WINDOW);
+}
+
+static void fake_drop(struct guest *g, struct channel *c)
+{
+	(void)g;
+	CHECK(c->phase == CHANNEL_OPEN);
+}
+
+static const struct operation fake_command = {
+    .open = fake_open,
+    .data = fake_data,
+    .eof = fake_eof,
+    .resize = fake_resize,
+    .signal = fake_signal,
+    .close = fake_close,
+    .wait = fake_wait,
+    .step = fake_step,
+    .drop = fake_drop,
+};
+
+static const struct operation fake_file = {
+    .open = fake_open,
+    .close = fake_close,
+    .wait = fake_wait,
+    .step = fake_step,
+    .drop = fake_drop,
+};
+
+static const struct operation *const fakes[MUX_OPS] = {
+    [AGENT_EXEC] = &fake_command,
+    [AGENT_READ] = &fake_file,
+    [AGENT_WRITE] = &fake_command,
+};
+
+static void fake_sync(struct guest *g, const uint8_t *payload, size_t n)
+{
+	CHECK(n <= FILE_PING_MAX);
+	(void)out_put_quick(&g->out, AGENT_PONG, 0, 0, payload, n);
+}
+
+/* What stands in a queue is whole frames that a worker would accept. */
+static void check_queue(const struct out_queue *q)
+{
+	size_t at = q->head;
+
+	while (at < q->tail) {
+		struct agent_head h;
+
+		CHECK(agent_get_head(q->bytes + at, q->tail - at, &h) == 1);
+		at += AGENT_HEAD_LEN + h.size;
+	}
+	CHECK(at == q->tail);
+}
+
+/* Adds to what was received, as far as there is room. */
+static size_t receive(struct guest *g, const uint8_t *p, size_t n)
+{
+	size_t room;
+
+	memmove(g->in, g->in + g->in_head, g->in_tail - g->in_head);
+	g->in_tail -= g->in_head;
+	g->in_head = 0;
+	room = sizeof(g->in) - g->in_tail;
+	if (n > room)
+		n = room;
+	if (n > 0)
+		memcpy(g->in + g->in_tail, p, n);
+	g->in_tail += n;
+	return n;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct guest g;
+	static uint8_t piece[AGENT_HEAD_LEN + AGENT_PAYLOAD_MAX];
+	struct frames f = {.p = data, .left = size};
+	size_t n;
+	int rc = 0;
+
+	g.ops = fakes;
+	g.sync = fake_sync;
+	g.in_head = 0;
+	g.in_tail = 0;
+	g.refused_len = 0;
+	mux_init(&g, -1, -1);
+	while (rc == 0 && (n = frames_next(&f, types, sizeof(types), piece)) > 0) {
+		for (size_t at = 0; rc == 0 && at < n;) {
+			at += receive(&g, piece + at, n - at);
+			rc = mux_take_frames(&g);
+			CHECK(rc == 0 || rc == -EBADMSG);
+			CHECK(g.open <= AGENT_CHANNELS_MAX);
+			CHECK(g.requests_bytes <= MUX_REQUESTS_MAX);
+			if (!g.held)
+				continue;
+			/* The worker reads at last. */
+			check_queue(&g.out.main);
+			check_queue(&g.out.quick);
+			out_init(&g.out, -1);
+		}
+	}
+	check_queue(&g.out.main);
+	check_queue(&g.out.quick);
+	mux_drop_all(&g);
+	CHECK(g.requests_bytes == 0);
+	return 0;
+}
