@@ -51,11 +51,11 @@ DRIVER_SRC := drivers/namespace/cgroup.c drivers/namespace/cgroup_find.c drivers
 	drivers/namespace/image_host.c drivers/namespace/namespace.c drivers/namespace/prepare.c \
 	drivers/namespace/probe.c drivers/namespace/rootfs.c drivers/namespace/site.c drivers/namespace/start.c \
 	drivers/namespace/sweep.c drivers/namespace/userns.c drivers/registry.c
-WORKER_SRC := worker/agent_chan.c worker/agent_link.c worker/agent_pipe.c worker/boot.c worker/box.c worker/box_check.c \
-	worker/box_end.c worker/confine.c worker/confine_filter.c worker/conn.c worker/conn_body.c \
-	worker/conn_reply.c worker/control_link.c worker/files_query.c worker/files_read.c worker/files_write.c \
-	worker/janitor.c worker/op.c worker/report.c worker/route.c worker/run.c worker/run_buffer.c \
-	worker/run_request.c worker/run_stream.c worker/service.c
+WORKER_SRC := worker/agent_chan.c worker/agent_link.c worker/agent_pipe.c worker/boot.c worker/box.c \
+	worker/box_check.c worker/box_end.c worker/confine.c worker/confine_filter.c worker/conn.c \
+	worker/conn_body.c worker/conn_open.c worker/conn_reply.c worker/control_link.c worker/files_query.c \
+	worker/files_read.c worker/files_write.c worker/janitor.c worker/op.c worker/report.c worker/route.c \
+	worker/run.c worker/run_buffer.c worker/run_request.c worker/run_stream.c worker/service.c
 POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_life.c supervisor/pool_release.c \
 	supervisor/pool_room.c supervisor/pool_timers.c
 SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_box.c supervisor/api_pool.c \
@@ -178,8 +178,8 @@ $(CHK)/obj/%.o: %.c
 .PRECIOUS: $(CHK)/obj/%.o
 
 .PHONY: unit
-unit: $(UNIT_BIN)
-	@set -e; for t in $(UNIT_BIN); do echo "== $$t"; $$t; done
+unit: $(UNIT_BIN) check-programs
+	$(Q)tests/run_unit.sh $(UNIT_BIN)
 
 # ---- fuzzing -------------------------------------------------------------------------------------------------------
 

@@ -11,12 +11,13 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "guest/mux.h"
+#include "guest/sys.h"
 
 static const struct operation *const operations[MUX_OPS] = {
     [AGENT_EXEC] = &command_operation,
@@ -28,7 +29,7 @@ static const struct operation *const operations[MUX_OPS] = {
  * write(), and nothing else is for us. */
 static int start_signals(void)
 {
-	const struct sigaction deflt = {.sa_handler = SIG_DFL};
+	const unsigned long deflt[4] = {0}; /* the kernel's struct sigaction: SIG_DFL, no flags */
 	sigset_t set;
 
 	(void)sigfillset(&set);
@@ -36,8 +37,8 @@ static int start_signals(void)
 		return -1;
 	/* What whoever started us ignores, commands must not inherit; nor may children be reaped
 	 * behind our back. */
-	for (int sig = 1; sig < 32; sig++)
-		(void)sigaction(sig, &deflt, NULL); /* SIGKILL and SIGSTOP refuse */
+	for (int sig = 1; sig <= 64; sig++) /* also those that the C library keeps to itself */
+		(void)SYS4(SYS_rt_sigaction, sig, deflt, NULL, 8); /* SIGKILL and SIGSTOP refuse */
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, SIGCHLD);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -52,8 +53,6 @@ static int set_nonblock(int fd)
 
 static int start(struct guest *g)
 {
-	const struct rlimit no_core = {0};
-
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
 		return -1;
 	g->sig_fd = start_signals();
@@ -65,7 +64,6 @@ static int start(struct guest *g)
 		return -1;
 	if (fcntl(STDERR_FILENO, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
 		return -1;
-	(void)setrlimit(RLIMIT_CORE, &no_core); /* lowering is always allowed */
 	(void)umask(022);
 	(void)chdir("/"); /* there is always one */
 	g->root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);

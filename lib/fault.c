@@ -16,9 +16,10 @@
 #include "lib/fd.h"
 
 #define FAULTS_MAX 64
+#define FAULT_SPEC 4096
 
 struct fault {
-	const char *name;   /* in the environment; not NUL-terminated */
+	const char *name;   /* in fault_spec; not NUL-terminated */
 	const char *action; /* likewise */
 	size_t name_len;
 	size_t action_len;
@@ -28,7 +29,7 @@ struct fault {
 
 static struct fault faults[FAULTS_MAX];
 static size_t fault_count;
-static bool fault_ready;
+static char fault_spec[FAULT_SPEC]; /* the value that faults[] was made of */
 
 static void fault_map(struct fault *f, const char *path, size_t len)
 {
@@ -64,17 +65,22 @@ static void fault_parse(const char *spec, size_t len)
 	f->action_len = (size_t)(at - f->action);
 }
 
+/* Tests change the variable as they go. */
 static void fault_prepare(void)
 {
-	const char *spec = getenv("SBX_FAULT");
+	const char *value = getenv("SBX_FAULT");
+	const char *spec = fault_spec;
 
-	while (spec && *spec) {
+	if (!strcmp(value ? value : "", fault_spec))
+		return;
+	fault_count = 0;
+	(void)snprintf(fault_spec, sizeof(fault_spec), "%s", value ? value : "");
+	while (*spec) {
 		size_t len = strcspn(spec, ",");
 
 		fault_parse(spec, len);
 		spec += len + (spec[len] == ',');
 	}
-	fault_ready = true;
 }
 
 static bool fault_is(const struct fault *f, const char *action)
@@ -94,8 +100,7 @@ bool fault_hit(const char *name)
 	size_t len = strlen(name);
 	bool fails = false;
 
-	if (!fault_ready)
-		fault_prepare();
+	fault_prepare();
 	for (size_t i = 0; i < fault_count; i++) {
 		const struct fault *f = &faults[i];
 

@@ -8,15 +8,16 @@
  * Flow control: on a channel, data frames (AGENT_DATA, per stream) may be sent only against credit
  * given by the other side: AGENT_CREDIT adds bytes. The first credit is AGENT_WINDOW for every
  * stream, implied when the channel opens. So neither side ever buffers more than AGENT_WINDOW bytes
- * for a stream, and a slow reader stops only its own channel.
+ * for a stream, and a slow reader stops only its own channel. Credit in hand never exceeds
+ * AGENT_WINDOW; more of it, or data without it, breaks the rules.
  *
  * A request that does not fit one frame is continued: every frame but its last has AGENT_F_MORE.
  *
  * Life of a channel: worker sends one request (EXEC, READ, WRITE, ...); the guest answers
- * AGENT_ERROR (closed), or data and finally AGENT_END (closed). After AGENT_CLOSE from the worker
- * the guest ends the operation (a command: its whole process tree is killed and seen gone) and
- * still sends AGENT_END or AGENT_ERROR. Frames for a channel that is not open are ignored by both
- * sides (they crossed the end on the wire).
+ * AGENT_ERROR (closed), or data and finally AGENT_END (closed); it sends no AGENT_EOF. After
+ * AGENT_CLOSE from the worker the guest ends the operation (a command: its whole process tree is
+ * killed and seen gone) and still sends AGENT_END or AGENT_ERROR. Frames for a channel that is not
+ * open are ignored by both sides (they crossed the end on the wire).
  *
  * Both ends treat what they receive as hostile: a frame that breaks the rules ends the connection,
  * nothing else.

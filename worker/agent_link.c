@@ -83,15 +83,6 @@ static int frame_started(const struct frame *f)
 	return f->c->ops->started(f->c, f->payload, f->head->size);
 }
 
-static int frame_eof(const struct frame *f)
-{
-	if (f->head->size != 0 || f->head->arg == AGENT_STDIN || f->head->arg >= AGENT_STREAMS)
-		return -EBADMSG;
-	if (f->c && f->c->ops->eof)
-		f->c->ops->eof(f->c, f->head->arg);
-	return 0;
-}
-
 static int frame_credit(const struct frame *f)
 {
 	uint32_t n;
@@ -140,7 +131,6 @@ static int frame_error(const struct frame *f)
 }
 
 static frame_fn *const frame_fns[] = {
-    [AGENT_EOF] = frame_eof,
     [AGENT_CREDIT] = frame_credit,
     [AGENT_HELLO] = frame_hello,
     [AGENT_PONG] = frame_pong,

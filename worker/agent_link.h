@@ -43,7 +43,6 @@ struct agent_chan_ops {
 	 * or comes through data().
 	 */
 	size_t (*piped)(struct agent_chan *c, unsigned int stream, int pipe, size_t n);
-	void (*eof)(struct agent_chan *c, unsigned int stream);
 	/* agent_chan_send() took less than it was given and would take more now. */
 	void (*sendable)(struct agent_chan *c);
 	void (*end)(struct agent_chan *c, const struct agent_end *end);

@@ -13,6 +13,7 @@
 
 #include "lib/clock.h"
 #include "lib/fault.h"
+#include "lib/fd.h"
 #include "lib/log.h"
 #include "worker/route.h"
 
@@ -28,8 +29,6 @@ void conn_die(struct conn *c)
 	c->dead = true;
 	conn_wake(c);
 }
-
-static void conn_on_event(struct loop *loop, struct loop_watch *w, uint32_t events);
 
 /* Takes the connection out of everything but the slot page, and frees it. */
 static void conn_free(struct conn *c)
@@ -59,30 +58,6 @@ static void conn_close(struct conn *c)
 	s->ops->conn_gone(s, seq, cookie);
 }
 
-/*
- * Back to sbxd with all that was not used. False: there is nothing more to do here. The watch goes
- * first: sbxd's descriptor is the same socket, and closing ours alone would not end it.
- */
-static bool conn_give_back(struct conn *c)
-{
-	struct service *s = c->s;
-
-	loop_del(s->loop, &c->watch);
-	if (s->ops->hand_back(s, c->fd, c->index, c->seq, &c->who, buf_head(&c->raw), c->raw.len)) {
-		c->fd = -1;
-		FAULT_POINT("worker.handback");
-		conn_free(c);
-		return false;
-	}
-	c->keep_alive = false;
-	if (c->raw.len == 0 || loop_add(s->loop, &c->watch, c->fd, 0, conn_on_event) < 0)
-		c->dead = true;
-	else
-		conn_fail(c, API_SHUTTING_DOWN, "the service is not running");
-	c->phase = CONN_FLUSH; /* what was not used is not ours to read */
-	return true;
-}
-
 /* A name for the request, so that it can be followed through all logs. */
 static void conn_name_request(struct conn *c, const struct http_head *h)
 {
@@ -102,6 +77,33 @@ static void conn_name_request(struct conn *c, const struct http_head *h)
 	c->who.traceparent[0] = '\0';
 }
 
+/*
+ * Back to sbxd with all that was not used. h: the head of the request that it is given back for, if
+ * there is one. False: there is nothing more to do here. The watch goes first: sbxd's descriptor is
+ * the same socket, and closing ours alone would not end it.
+ */
+static bool conn_give_back(struct conn *c, const struct http_head *h)
+{
+	struct service *s = c->s;
+
+	loop_del(s->loop, &c->watch);
+	if (s->ops->hand_back(s, c->fd, c->index, c->seq, &c->who, buf_head(&c->raw), c->raw.len)) {
+		c->fd = -1;
+		FAULT_POINT("worker.handback");
+		conn_free(c);
+		return false;
+	}
+	c->keep_alive = false;
+	if (c->raw.len == 0 || loop_add(s->loop, &c->watch, c->fd, 0, conn_on_event) < 0)
+		c->dead = true;
+	if (h)
+		conn_name_request(c, h);
+	if (!c->dead)
+		conn_fail(c, API_SHUTTING_DOWN, "the service is not running");
+	c->phase = CONN_FLUSH; /* what was not used is not ours to read */
+	return true;
+}
+
 /* The head is complete: ours or not? */
 static bool conn_route(struct conn *c)
 {
@@ -110,7 +112,7 @@ static bool conn_route(struct conn *c)
 	enum route_result where = route_lookup(c, h, &r);
 
 	if (where == ROUTE_ELSEWHERE)
-		return conn_give_back(c);
+		return conn_give_back(c, h);
 	buf_consume(&c->raw, c->fed);
 	c->fed = 0;
 	conn_name_request(c, h);
@@ -159,8 +161,13 @@ static bool conn_read_head(struct conn *c)
 		c->dead = true;
 		return false;
 	}
+	/* Before the bytes are ours: if we die with them, sbxd must know that an answer is owed. */
+	if (c->raw.len == 0)
+		conn_mark(c, CONN_REQUEST);
 	n = recv(c->fd, dst, CONN_READ_HEAD, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+		if (c->raw.len == 0)
+			conn_mark(c, CONN_IDLE);
 		c->readable = errno == EINTR;
 		return c->readable;
 	}
@@ -168,10 +175,8 @@ static bool conn_read_head(struct conn *c)
 		c->dead = true;
 		return false;
 	}
-	if (c->raw.len == 0) {
-		conn_mark(c, CONN_REQUEST);
+	if (c->raw.len == 0)
 		c->since_ns = loop_now(c->s->loop);
-	}
 	buf_commit(&c->raw, (size_t)n);
 	c->readable = (size_t)n == CONN_READ_HEAD;
 	return true;
@@ -197,7 +202,7 @@ static bool conn_run_head(struct conn *c)
 				return conn_reject_head(c, rc, &err);
 		}
 		if (c->s->state != SERVICE_UP)
-			return conn_give_back(c);
+			return conn_give_back(c, NULL);
 		if (!conn_read_head(c))
 			return false;
 	}
@@ -309,7 +314,7 @@ void conn_wake(struct conn *c)
 	INVARIANT(loop_timer_set(c->s->loop, &c->kick, 0, conn_on_kick) == 0);
 }
 
-static void conn_on_event(struct loop *loop, struct loop_watch *w, uint32_t events)
+void conn_on_event(struct loop *loop, struct loop_watch *w, uint32_t events)
 {
 	struct conn *c = LOOP_OWNER(w, struct conn, watch);
 
@@ -338,73 +343,4 @@ static void conn_on_timer(struct loop *loop, struct loop_timer *t)
 		c->phase = CONN_FLUSH;
 	}
 	conn_run(c);
-}
-
-void conn_refuse(int fd, const struct ctl_conn *who, enum api_error e, const char *message)
-{
-	struct api_error_more more = {
-	    .request_id = who->request_id,
-	    .traceparent = who->traceparent,
-	};
-	struct buf out;
-
-	buf_init(&out, CONN_OUT_KEEP);
-	if (api_error_put(&out, e, message, &more, 0) == 0)
-		/* What the socket does not take at once is not worth waiting for. */
-		(void)send(fd, buf_head(&out), out.len, MSG_DONTWAIT | MSG_NOSIGNAL);
-	buf_free(&out);
-	fd_close(&fd);
-}
-
-static struct conn *conn_create(struct service *s, int fd, const uint8_t *bytes, size_t n)
-{
-	struct conn *c = calloc(1, sizeof(*c));
-
-	if (!c)
-		return NULL;
-	c->s = s;
-	c->fd = fd;
-	c->watch.fd = -1;
-	c->phase = CONN_HEAD;
-	buf_init(&c->raw, CTL_TAIL_MAX);
-	buf_init(&c->out, SIZE_MAX / 4); /* bounded by what operations queue */
-	c->in = http_in_create(HTTP_REQUEST);
-	if (!c->in || buf_append(&c->raw, bytes, n) < 0 ||
-	    loop_add(s->loop, &c->watch, fd, EPOLLIN, conn_on_event) < 0) {
-		http_in_free(c->in);
-		buf_free(&c->raw);
-		free(c);
-		return NULL;
-	}
-	return c;
-}
-
-void conn_open(struct service *s, int fd, const struct ctl_conn *who, uint64_t seq,
-    const uint8_t *bytes, size_t n)
-{
-	unsigned int index = 0;
-	struct conn *c = NULL;
-
-	while (index < SHM_CONNS && (s->conns[index] || s->held[index]))
-		index++;
-	if (index < SHM_CONNS) {
-		/* Owed an answer from the moment sbxd let go of it. */
-		report_conn(s->report, index, who->cookie, CONN_REQUEST);
-		FAULT_POINT("worker.handover");
-		c = conn_create(s, fd, bytes, n);
-		if (!c)
-			report_conn(s->report, index, who->cookie, CONN_FREE);
-	}
-	if (!c) {
-		conn_refuse(fd, who, API_TOO_MANY, "too many connections to this box");
-		s->ops->conn_gone(s, seq, who->cookie);
-		return;
-	}
-	c->who = *who;
-	c->seq = seq;
-	c->index = index;
-	c->since_ns = loop_now(s->loop);
-	s->conns[index] = c;
-	s->conn_count++;
-	conn_wake(c);
 }

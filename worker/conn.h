@@ -129,6 +129,7 @@ void conn_cut(struct conn *c);
 
 /* ---- between the conn files ---- */
 
+void conn_on_event(struct loop *loop, struct loop_watch *w, uint32_t events);
 void conn_send(struct conn *c, const struct iovec *iov, size_t count);
 void conn_flush(struct conn *c);
 void conn_put_continue(struct conn *c);

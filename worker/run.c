@@ -134,11 +134,22 @@ static const struct agent_chan_ops run_chan_ops = {
     .error = run_error,
 };
 
+bool run_keep(struct run *r, size_t n)
+{
+	if (n > SERVICE_BUFFER_MAX - r->op.s->buffered)
+		return false;
+	r->op.s->buffered += n;
+	r->buffered += n;
+	return true;
+}
+
 static void run_body(struct op *op, const uint8_t *p, size_t n)
 {
 	struct run *r = run_of(op);
 
-	if (buf_append(&r->body, p, n) < 0)
+	if (!run_keep(r, n))
+		run_refuse(r, API_BOX_RESOURCES, "too much input and output of this box is kept");
+	else if (buf_append(&r->body, p, n) < 0)
 		run_refuse(r, API_INTERNAL, "no memory for the request");
 }
 
@@ -207,6 +218,7 @@ static void run_free(struct op *op)
 
 	if (r->started_ns && !r->over)
 		op->s->report->work.exec_failed++;
+	op->s->buffered -= r->buffered;
 	loop_timer_clear(op->s->loop, &r->timeout);
 	run_request_free(&r->req);
 	for (size_t i = 0; i < RUN_STREAMS; i++)

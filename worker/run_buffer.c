@@ -13,7 +13,7 @@ static void buffer_data(struct run *r, unsigned int stream, const uint8_t *p, si
 
 	s->kept.max = r->req.max_output;
 	/* What does not fit is read all the same: the command is not to hang on it. */
-	if (buf_append(&s->kept, p, keep) < 0 || keep < n)
+	if (!run_keep(r, keep) || buf_append(&s->kept, p, keep) < 0 || keep < n)
 		s->truncated = true;
 	run_grant(r, stream, n);
 }

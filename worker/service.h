@@ -19,6 +19,7 @@
 #include "worker/report.h"
 
 #define SERVICE_SCRATCH (256U * 1024U)
+#define SERVICE_BUFFER_MAX (256U * 1024U * 1024U) /* input and output kept, of all operations */
 
 struct conn;
 struct op;
@@ -53,6 +54,7 @@ struct service {
 	const char *env;   /* the box's environment: "K=V\0"... */
 	size_t env_len;
 	enum service_state state;
+	size_t buffered;	       /* of SERVICE_BUFFER_MAX */
 	uint8_t *scratch;	       /* SERVICE_SCRATCH bytes, for whoever runs now */
 	struct conn *conns[SHM_CONNS]; /* by their word in the slot page */
 	bool held[SHM_CONNS];	       /* words of connections that are on their way back */

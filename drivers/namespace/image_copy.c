@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -52,6 +53,14 @@ static int copy_link(int src, int dst, const char *name)
 	return symlinkat(target, dst, name) < 0 ? -errno : 0;
 }
 
+/* Manual pages: hundreds of links in alternatives/, each of which costs on a disk. */
+static bool copy_skips(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len > 3 && !strcmp(name + len - 3, ".gz");
+}
+
 static int copy_all(struct copy *c, int src, int dst, const char *prefix)
 {
 	int fd = openat(src, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -65,7 +74,7 @@ static int copy_all(struct copy *c, int src, int dst, const char *prefix)
 	}
 	for (struct dirent *e = readdir(dir); rc == 0 && e; e = readdir(dir)) {
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
-		    !strncmp(e->d_name, prefix, strlen(prefix)))
+		    !strncmp(e->d_name, prefix, strlen(prefix)) && !copy_skips(e->d_name))
 			rc = copy_entry(c, src, dst, e->d_name);
 	}
 	(void)closedir(dir); /* opened for reading only */

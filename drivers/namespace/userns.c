@@ -108,9 +108,7 @@ static void userns_hold(int sock)
 {
 	char byte = 0;
 
-	if (unshare(CLONE_NEWUSER) == 0 && write(sock, &byte, 1) == 1)
-		(void)read(sock, &byte, 1);
-	_exit(0);
+	_exit(unshare(CLONE_NEWUSER) < 0 || write(sock, &byte, 1) != 1 || read(sock, &byte, 1) < 0);
 }
 
 static bool userns_try_layer(pid_t pid, const char *path, uid_t base)

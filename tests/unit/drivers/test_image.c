@@ -81,6 +81,7 @@ static void test_copies_what_is_public(void **state)
 	put(d->src, "t/file", "hello", 0644);
 	put(d->src, "t/program", "#!", 0755);
 	put(d->src, "t/secret", "x", 0640);
+	put(d->src, "t/page.1.gz", "x", 0644);
 	put(d->src, "t/closed/file", "x", 0644);
 	assert_int_equal(symlinkat("/nowhere", d->src, "t/link"), 0);
 	assert_int_equal(mkfifoat(d->src, "t/fifo", 0644), 0);
@@ -94,6 +95,7 @@ static void test_copies_what_is_public(void **state)
 	assert_int_equal(st.st_mode & 07777, 0755);
 	assert_int_equal(readlinkat(d->dst, "t/link", text, sizeof(text)), 8);
 	assert_false(has(d->dst, "t/secret"));
+	assert_false(has(d->dst, "t/page.1.gz"));
 	assert_false(has(d->dst, "t/closed"));
 	assert_false(has(d->dst, "t/fifo"));
 }

@@ -32,6 +32,7 @@
 #define H_BOX "/v1/boxes/" H_TOKEN
 #define H_WAIT (5 * NS_PER_S)
 #define H_COOKIE 77U
+#define H_ALARM_S 60U
 
 struct harness {
 	struct service s; /* first */
@@ -239,6 +240,7 @@ static inline int h_setup(void **state)
 	log_init("test", LOG_TEXT, LOG_ERROR);
 	assert_non_null(h);
 	assert_true(signal(SIGPIPE, SIG_IGN) != SIG_ERR); /* as boot.c does */
+	(void)alarm(H_ALARM_S);				  /* a test that blocks ends */
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
 	h->guest = pair[1];
 	h->client = -1;

@@ -37,12 +37,11 @@
 #include "wire/control.h"
 
 #define STAGE_TOKEN "00112233445566aa"
-#define STAGE_INSTANCE "wtest"
-#define STAGE_NAME "sbxd-" STAGE_INSTANCE "-box0"
 #define STAGE_SLOTS 4
 #define STAGE_GEN 41
 #define STAGE_UID_BASE 805306368U
 #define STAGE_WAIT_MS 20000
+#define STAGE_ALARM_S 300U
 
 /* What all tests of one program share. */
 struct stage_site {
@@ -50,6 +49,8 @@ struct stage_site {
 	char why[256];
 	char dir[64];
 	char segment[64];
+	char instance[24]; /* of this process alone: tests may run side by side */
+	char name[64];	   /* of the box */
 	struct segment seg;
 	struct driver_site site;
 	const struct driver *driver;
@@ -83,14 +84,17 @@ static inline int stage_setup(void **state)
 	struct err err = {0};
 
 	assert_non_null(s);
-	*state = s; /* also what a failed setup has made is torn down */
+	(void)alarm(STAGE_ALARM_S); /* a test that blocks ends */
+	*state = s;		    /* also what a failed setup has made is torn down */
 	s->seg.fd = -1;
 	s->guest = -1;
 	log_init("test", LOG_TEXT, LOG_ERROR);
 	(void)snprintf(s->dir, sizeof(s->dir), "/tmp/sbxd-worker-test-XXXXXX");
 	assert_non_null(mkdtemp(s->dir));
+	(void)snprintf(s->instance, sizeof(s->instance), "wt%d", (int)getpid());
+	(void)snprintf(s->name, sizeof(s->name), "sbxd-%s-box0", s->instance);
 	s->site = (struct driver_site){
-	    .instance = STAGE_INSTANCE,
+	    .instance = s->instance,
 	    .state_dir = s->dir,
 	    .runtime_dir = s->dir,
 	    .uid_base = getuid() == 0 ? STAGE_UID_BASE : 0,
@@ -104,7 +108,7 @@ static inline int stage_setup(void **state)
 	s->driver = driver_find("namespace");
 	assert_non_null(s->driver);
 	(void)snprintf(s->segment, sizeof(s->segment), "/sbxd-wtest-%d", (int)getpid());
-	if (segment_create(s->segment, STAGE_INSTANCE, STAGE_SLOTS, 2, &s->seg, &err) < 0)
+	if (segment_create(s->segment, s->instance, STAGE_SLOTS, 2, &s->seg, &err) < 0)
 		fail_msg("segment: %s", err.text);
 	s->usable = s->driver->probe(&s->site, &facts, &err) == 0 &&
 		    s->driver->prepare(&s->site, "host", &err) == 0;
@@ -119,7 +123,7 @@ static inline int stage_teardown(void **state)
 	char command[128];
 
 	if (s->usable) {
-		if (s->driver->cleanup(&s->site, STAGE_NAME, 0, 0, &err) < 0)
+		if (s->driver->cleanup(&s->site, s->name, 0, 0, &err) < 0)
 			fail_msg("cleanup: %s", err.text);
 		if (s->driver->finish(&s->site, &err) < 0)
 			fail_msg("finish: %s", err.text);
@@ -218,13 +222,13 @@ static inline void stage_send_boot(struct stage *t)
 	    .orphan_grace_ms = 100,
 	    .slots_off = s->seg.header->slots_off,
 	    .site.uid_base = s->site.uid_base,
-	    .name = STAGE_NAME,
 	    .token = STAGE_TOKEN,
 	    .image = "host",
-	    .site.instance = STAGE_INSTANCE,
 	    .site.driver = "namespace",
 	};
 
+	(void)snprintf(boot.name, sizeof(boot.name), "%s", s->name);
+	(void)snprintf(boot.site.instance, sizeof(boot.site.instance), "%s", s->instance);
 	(void)snprintf(boot.site.state_dir, sizeof(boot.site.state_dir), "%s", s->dir);
 	(void)snprintf(boot.site.runtime_dir, sizeof(boot.site.runtime_dir), "%s", s->dir);
 	assert_int_equal(
@@ -286,7 +290,7 @@ static inline void stage_free(struct stage *t)
 		(void)kill(t->pid, SIGKILL);
 		(void)stage_wait(t);
 	}
-	if (t->site->driver->cleanup(&t->site->site, STAGE_NAME, 0, 0, &err) < 0)
+	if (t->site->driver->cleanup(&t->site->site, t->site->name, 0, 0, &err) < 0)
 		fail_msg("cleanup: %s", err.text);
 	fd_close(&t->ctl);
 	fd_close(&t->client);

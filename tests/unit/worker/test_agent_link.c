@@ -12,7 +12,6 @@ struct probe {
 	char text[64];
 	struct agent_end end;
 	struct buf data[AGENT_STREAMS];
-	int eofs;
 };
 
 static struct probe *probe_of(struct agent_chan *c)
@@ -31,12 +30,6 @@ static size_t on_data(struct agent_chan *c, unsigned int stream, const uint8_t *
 {
 	assert_int_equal(buf_append(&probe_of(c)->data[stream], p, n), 0);
 	return n;
-}
-
-static void on_eof(struct agent_chan *c, unsigned int stream)
-{
-	assert_int_equal(stream, AGENT_STDERR);
-	probe_of(c)->eofs++;
 }
 
 static void on_sendable(struct agent_chan *c)
@@ -60,7 +53,6 @@ static void on_error(struct agent_chan *c, uint32_t code, const char *text)
 static const struct agent_chan_ops probe_ops = {
     .started = on_started,
     .data = on_data,
-    .eof = on_eof,
     .sendable = on_sendable,
     .end = on_end,
     .error = on_error,
@@ -98,11 +90,9 @@ static void test_life_of_a_channel(void **state)
 	guest_started(h, id);
 	guest_send(h, AGENT_DATA, AGENT_STDOUT, id, "out", 3);
 	guest_send(h, AGENT_DATA, AGENT_STDERR, id, "err", 3);
-	guest_send(h, AGENT_EOF, AGENT_STDERR, id, NULL, 0);
 	guest_end(h, id, 3, 0, 0);
 	H_UNTIL(h, p.ended == 1);
 	assert_int_equal(p.started, 1);
-	assert_int_equal(p.eofs, 1);
 	assert_int_equal(p.end.exit_code, 3);
 	assert_memory_equal(buf_head(&p.data[AGENT_STDOUT]), "out", 3);
 	assert_memory_equal(buf_head(&p.data[AGENT_STDERR]), "err", 3);
@@ -322,8 +312,7 @@ static const struct bad bads[] = {
     {AGENT_PONG, 0, false, 4}, /* nobody asked */
     {AGENT_DATA, AGENT_STDIN, true, 1},
     {AGENT_DATA, AGENT_STDOUT, false, 1},
-    {AGENT_EOF, AGENT_STDOUT, true, 1},
-    {AGENT_EOF, AGENT_STDIN, true, 0},
+    {AGENT_EOF, AGENT_STDOUT, true, 0}, /* END says it */
     {AGENT_CREDIT, AGENT_STDOUT, true, 4},
     {AGENT_CREDIT, AGENT_STDIN, true, 3},
     {AGENT_STARTED, 0, true, 3},

@@ -238,6 +238,32 @@ static void test_errors(void **state)
 	assert_int_equal(h->report.work.exec_failed, 2 * sizeof(errors) / sizeof(errors[0]));
 }
 
+/* What all operations keep together is bounded: input is refused, output is cut. */
+static void test_kept_bytes_are_bounded(void **state)
+{
+	struct harness *h = *state;
+	uint32_t id = run_cat(h, "");
+	json_t *o;
+
+	h->s.buffered = SERVICE_BUFFER_MAX;
+	guest_send(h, AGENT_DATA, AGENT_STDOUT, id, "out", 3);
+	guest_end(h, id, 0, 0, 0);
+	o = answer_json(h);
+	assert_true(json_is_true(json_object_get(o, "truncated")));
+	assert_string_equal(text_of(o, "stdout"), "");
+	json_decref(o);
+	h->s.buffered = SERVICE_BUFFER_MAX;
+	h_request(h, "POST", "run", "", "{\"argv\":[\"cat\"]}");
+	h_expect(h, "\"reason\":\"box_resources\"");
+	assert_true(h_answer_has(h, "HTTP/1.1 429 "));
+	h->s.buffered = 0;
+	id = run_cat(h, "");
+	assert_int_not_equal(h->s.buffered, 0);
+	guest_end(h, id, 0, 0, 0);
+	json_decref(answer_json(h));
+	assert_int_equal(h->s.buffered, 0);
+}
+
 /* ---- streamed ---- */
 
 static void test_stream(void **state)
@@ -372,6 +398,7 @@ int main(void)
 	    TEST(test_timeout),
 	    TEST(test_end_crosses_timeout),
 	    TEST(test_errors),
+	    TEST(test_kept_bytes_are_bounded),
 	    TEST(test_stream),
 	    TEST(test_stream_holds_back_split_characters),
 	    TEST(test_stream_invalid_is_base64),

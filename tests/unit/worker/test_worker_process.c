@@ -408,7 +408,7 @@ static void test_deaths_while_booting(void **state)
 		if (deaths[i].born) {
 			struct err err = {0};
 
-			assert_int_equal(t->site->driver->cleanup(&t->site->site, STAGE_NAME,
+			assert_int_equal(t->site->driver->cleanup(&t->site->site, t->site->name,
 					     work.box_pid, work.box_start, &err),
 			    0);
 			assert_true(is_gone(work.box_pid, work.box_start));

@@ -1,0 +1,166 @@
+/* fs/write against a guest that the test plays. */
+#include "tests/unit/worker/harness.h"
+
+static uint32_t write_request(
+    struct harness *h, const char *query, const char *body, struct agent_write *out)
+{
+	uint8_t payload[4096];
+	struct agent_head head;
+	char rest[512];
+
+	(void)snprintf(rest, sizeof(rest), "fs/write?%s", query);
+	h_request(h, "PUT", rest, "", body);
+	head = guest_next(h, payload, sizeof(payload));
+	assert_int_equal(head.type, AGENT_WRITE);
+	memcpy(out, payload, sizeof(*out));
+	return head.channel;
+}
+
+static void test_write(void **state)
+{
+	uint8_t payload[64];
+	struct harness *h = *state;
+	struct agent_write w;
+	uint32_t id = write_request(h, "path=/x&mode=0750&append=1", "hello", &w);
+	struct agent_head head;
+
+	assert_int_equal(w.size, 5);
+	assert_int_equal(w.flags, AGENT_WRITE_APPEND | AGENT_WRITE_MODE);
+	assert_int_equal(w.mode, 0750);
+	head = guest_next(h, payload, sizeof(payload));
+	assert_int_equal(head.type, AGENT_DATA);
+	assert_int_equal(head.size, 5);
+	assert_memory_equal(payload, "hello", 5);
+	assert_int_equal(guest_expect(h, AGENT_EOF), id);
+	guest_end(h, id, 0, 0, 0);
+	h_expect(h, "{\"path\":\"/x\",\"bytes\":5}");
+	assert_true(h_answer_has(h, "HTTP/1.1 200 OK\r\n"));
+	assert_int_equal(h->report.work.bytes_in, 5);
+}
+
+static void test_write_chunked(void **state)
+{
+	uint8_t payload[4096];
+	struct harness *h = *state;
+	struct agent_write w;
+	struct agent_head head;
+
+	h_connect(h, "PUT " H_BOX "/fs/write?path=/x HTTP/1.1\r\nHost: x\r\n"
+		     "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
+	head = guest_next(h, payload, sizeof(payload));
+	memcpy(&w, payload, sizeof(w));
+	assert_int_equal(w.size, UINT64_MAX);
+	assert_int_equal(w.mode, 0644);
+	assert_int_equal(w.flags, 0);
+	assert_int_equal(guest_expect(h, AGENT_DATA), head.channel);
+	h_client_send(h, "1\r\nd\r\n0\r\n\r\n");
+	assert_int_equal(guest_expect(h, AGENT_DATA), head.channel);
+	assert_int_equal(guest_expect(h, AGENT_EOF), head.channel);
+	guest_end(h, head.channel, 0, 0, 0);
+	h_expect(h, "\"bytes\":5");
+}
+
+/* Many windows of body: the client is read only as the guest takes it. */
+static void test_write_follows_credit(void **state)
+{
+	static uint8_t payload[AGENT_PAYLOAD_MAX];
+	static char block[100001];
+	struct harness *h = *state;
+	size_t total = 30 * 100000;
+	size_t sent = 0;
+	size_t got = 0;
+	size_t given = AGENT_WINDOW;
+	struct agent_head head;
+	char text[256];
+	uint32_t id;
+
+	memset(block, 'w', 100000);
+	(void)snprintf(text, sizeof(text),
+	    "PUT " H_BOX "/fs/write?path=/x HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n",
+	    total);
+	h_connect(h, text);
+	id = guest_expect(h, AGENT_WRITE);
+	while (got < total) {
+		if (sent < total) {
+			ssize_t n = send(h->client, block, 100000 - sent % 100000, MSG_DONTWAIT);
+
+			if (n > 0)
+				sent += (size_t)n;
+		}
+		h_settle(h);
+		while (agent_get_head(buf_head(&h->from_worker), h->from_worker.len, &head) == 1) {
+			head = guest_next(h, payload, sizeof(payload));
+			if (head.type == AGENT_EOF)
+				break;
+			assert_int_equal(head.type, AGENT_DATA);
+			got += head.size;
+		}
+		assert_true(got <= given);
+		if (got == given) {
+			const uint32_t more = 300000;
+
+			guest_send(h, AGENT_CREDIT, AGENT_STDIN, id, &more, sizeof(more));
+			given += more;
+		}
+	}
+	guest_end(h, id, 0, 0, 0);
+	h_expect(h, "\"bytes\":5");
+}
+
+/* The guest refuses before the body is there: the answer comes, and the connection stays usable. */
+static void test_write_refused_early(void **state)
+{
+	struct harness *h = *state;
+	uint32_t id;
+
+	h_connect(h,
+	    "PUT " H_BOX "/fs/write?path=/x HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\n\r\n123");
+	id = guest_expect(h, AGENT_WRITE);
+	guest_error(h, id, AGENT_E_NO_SPACE, "the disk is full");
+	h_expect(h, "HTTP/1.1 507 ");
+	h_client_send(h, "456GET " H_BOX "/fs/no HTTP/1.1\r\nHost: x\r\n\r\n");
+	h_expect(h, "HTTP/1.1 404 ");
+}
+
+static void test_write_too_large(void **state)
+{
+	struct harness *h = *state;
+
+	h_connect(h, "PUT " H_BOX "/fs/write?path=/x HTTP/1.1\r\nHost: x\r\n"
+		     "Content-Length: 1073741825\r\n\r\n");
+	h_expect(h, "HTTP/1.1 413 ");
+	assert_int_equal(h->from_worker.len, 0);
+}
+
+/* A body that ends early is no file. */
+static void test_write_client_goes(void **state)
+{
+	struct harness *h = *state;
+	uint32_t id;
+
+	h_connect(h,
+	    "PUT " H_BOX "/fs/write?path=/x HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\n\r\n123");
+	id = guest_expect(h, AGENT_WRITE);
+	assert_int_equal(guest_expect(h, AGENT_DATA), id);
+	assert_int_equal(shutdown(h->client, SHUT_WR), 0);
+	assert_int_equal(guest_expect(h, AGENT_CLOSE), id);
+	h_expect(h, "the request's body ended early");
+	guest_error(h, id, AGENT_E_SHORT, "cancelled");
+	H_UNTIL(h, h->report.in_flight == 0);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, h_setup, h_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(test_write),
+	    TEST(test_write_chunked),
+	    TEST(test_write_follows_credit),
+	    TEST(test_write_refused_early),
+	    TEST(test_write_too_large),
+	    TEST(test_write_client_goes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,79 @@
+/*
+ * conn_open: a connection on its way in, or turned away. sbx-worker. If we die here, sbxd answers
+ * it: the word in the slot page is there before anything else.
+ */
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "lib/fault.h"
+#include "lib/fd.h"
+#include "worker/conn.h"
+
+void conn_refuse(int fd, const struct ctl_conn *who, enum api_error e, const char *message)
+{
+	struct api_error_more more = {
+	    .request_id = who->request_id,
+	    .traceparent = who->traceparent,
+	};
+	struct buf out;
+
+	buf_init(&out, CONN_OUT_KEEP);
+	if (api_error_put(&out, e, message, &more, 0) == 0)
+		/* What the socket does not take at once is not worth waiting for. */
+		(void)send(fd, buf_head(&out), out.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	buf_free(&out);
+	fd_close(&fd);
+}
+
+static struct conn *conn_create(struct service *s, int fd, const uint8_t *bytes, size_t n)
+{
+	struct conn *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->s = s;
+	c->fd = fd;
+	c->watch.fd = -1;
+	c->phase = CONN_HEAD;
+	buf_init(&c->raw, CTL_TAIL_MAX);
+	buf_init(&c->out, SIZE_MAX / 4); /* bounded by what operations queue */
+	c->in = http_in_create(HTTP_REQUEST);
+	if (!c->in || fd_set_nonblock(fd) < 0 || buf_append(&c->raw, bytes, n) < 0 ||
+	    loop_add(s->loop, &c->watch, fd, EPOLLIN, conn_on_event) < 0) {
+		http_in_free(c->in);
+		buf_free(&c->raw);
+		free(c);
+		return NULL;
+	}
+	return c;
+}
+
+void conn_open(struct service *s, int fd, const struct ctl_conn *who, uint64_t seq,
+    const uint8_t *bytes, size_t n)
+{
+	unsigned int index = 0;
+	struct conn *c = NULL;
+
+	while (index < SHM_CONNS && (s->conns[index] || s->held[index]))
+		index++;
+	if (index < SHM_CONNS) {
+		/* Owed an answer from the moment sbxd let go of it. */
+		report_conn(s->report, index, who->cookie, CONN_REQUEST);
+		FAULT_POINT("worker.handover");
+		c = conn_create(s, fd, bytes, n);
+		if (!c)
+			report_conn(s->report, index, who->cookie, CONN_FREE);
+	}
+	if (!c) {
+		conn_refuse(fd, who, API_TOO_MANY, "too many connections to this box");
+		s->ops->conn_gone(s, seq, who->cookie);
+		return;
+	}
+	c->who = *who;
+	c->seq = seq;
+	c->index = index;
+	c->since_ns = loop_now(s->loop);
+	s->conns[index] = c;
+	s->conn_count++;
+	conn_wake(c);
+}
