@@ -16,23 +16,24 @@ SAN ?=
 T ?= 60
 V ?=
 
+# The parser that the distribution has: llhttp (Debian 13) or http_parser (Debian 12).
+ifneq ($(wildcard /usr/include/llhttp.h),)
+HTTP_CFLAGS := -DHAVE_LLHTTP
+HTTP_LIBS := -lllhttp
+else
+HTTP_CFLAGS :=
+HTTP_LIBS := -lhttp_parser
+endif
+
 CC := gcc
 MUSL_CC := musl-gcc
 CFLAGS ?= -O2 -g
 WARN := -Wall -Wextra -Wshadow -Wcast-qual -Wmissing-prototypes -Wstrict-prototypes -Wconversion \
 	-Wimplicit-fallthrough -Wvla -Wformat=2 $(if $(WERROR),-Werror)
 HARDEN := -fstack-protector-strong -fcf-protection -D_FORTIFY_SOURCE=3
-BASE := -std=gnu17 -D_GNU_SOURCE -I. -DSBX_VERSION='"$(VERSION)"' -MMD -MP
+BASE := -std=gnu17 -D_GNU_SOURCE -I. -DSBX_VERSION='"$(VERSION)"' $(HTTP_CFLAGS) -MMD -MP
 PROD_CFLAGS := $(BASE) $(CFLAGS) $(WARN) $(HARDEN) -fPIE
 PROD_LDFLAGS := -pie -Wl,-z,relro,-z,now -Wl,--as-needed
-
-# The parser that the distribution has: llhttp (Debian 13) or http_parser (Debian 12).
-ifneq ($(wildcard /usr/include/llhttp.h),)
-BASE += -DHAVE_LLHTTP
-HTTP_LIBS := -lllhttp
-else
-HTTP_LIBS := -lhttp_parser
-endif
 
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo '  $(1)	$@')
@@ -60,7 +61,7 @@ POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_life.c s
 	supervisor/pool_room.c supervisor/pool_timers.c
 SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_box.c supervisor/api_pool.c \
 	supervisor/client.c supervisor/client_handover.c supervisor/client_read.c supervisor/client_reply.c \
-	supervisor/janitor_link.c supervisor/lifecycle.c supervisor/listen.c supervisor/notify.c \
+	supervisor/images.c supervisor/janitor_link.c supervisor/lifecycle.c supervisor/listen.c supervisor/notify.c \
 	supervisor/perform.c supervisor/programs.c supervisor/publish.c supervisor/reconcile.c supervisor/routes.c \
 	supervisor/service.c supervisor/spawn.c supervisor/worker_link.c
 GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_read.c guest/file_sync.c guest/file_write.c \

@@ -23,7 +23,7 @@ struct driver_site {
 	const char *runtime_dir; /* dies with the host */
 	uint32_t uid_base; /* host uids for boxes: box n has uid_base + n * DRIVER_UIDS ...; 0: none
 			      (not root) */
-	int prepared;	   /* the memfd that prepare() wrote */
+	int prepared;	   /* the memfd that prepare() wrote for the box's image; else -1 */
 };
 
 #define DRIVER_UIDS 65536U	 /* host uids per slot */
@@ -72,8 +72,8 @@ struct driver {
 	int (*probe)(const struct driver_site *site, struct driver_facts *facts, struct err *err);
 
 	/*
-	 * Janitor, once per instance, before the first start(): builds what all boxes share
-	 * (filters, directories, cgroup parents) for `image`, and writes what start() needs of it
+	 * Janitor, once for each image and before its first start(): builds what the boxes of that
+	 * image share (filters, directories, cgroup parents) and writes what start() needs of it
 	 * into site->prepared. 0 or -errno.
 	 */
 	int (*prepare)(const struct driver_site *site, const char *image, struct err *err);

@@ -27,6 +27,7 @@ struct order {
 	TAILQ_ENTRY(order) link;
 	enum ctl_type type;
 	uint64_t seq;
+	int fd; /* whoever ordered owns it */
 	bool sent;
 	unsigned int tries;
 	janitor_done_fn *fn;
@@ -62,7 +63,7 @@ static void send_next(struct janitor *j)
 
 	if (!o || o->sent || j->ctl < 0)
 		return;
-	rc = ctl_send(j->ctl, o->type, o->seq, 0, &o->body, NULL, 0, -1);
+	rc = ctl_send(j->ctl, o->type, o->seq, 0, &o->body, NULL, 0, o->fd);
 	if (rc < 0)
 		return; /* its end is near; the pidfd brings the next one */
 	o->sent = true;
@@ -133,8 +134,8 @@ static int run(struct janitor *j)
 		return -errno;
 	j->ctl = pair[0];
 	theirs = pair[1];
-	rc = spawn_process(s->worker_path, argv,
-	    (const int[SPAWN_FDS]){theirs, -1, s->prepared_fd, s->guest_fd}, &child);
+	rc =
+	    spawn_process(s->worker_path, argv, (const int[SPAWN_FDS]){theirs, -1, -1, -1}, &child);
 	if (rc < 0)
 		return rc;
 	j->pidfd = child.pidfd;
@@ -184,19 +185,19 @@ int janitor_start(struct sbxd *s, struct err *err)
 	return rc < 0 ? err_sys(err, -rc, "start %s", s->worker_path) : 0;
 }
 
-int janitor_order(struct sbxd *s, enum ctl_type type, const void *body, size_t len,
-    janitor_done_fn *fn, void *ctx)
+int janitor_order(struct sbxd *s, const struct janitor_order *order)
 {
 	struct janitor *j = s->janitor;
 	struct order *o = calloc(1, sizeof(*o));
 
 	if (!o)
 		return -ENOMEM;
-	o->type = type;
+	o->type = order->type;
 	o->seq = ++j->next_seq;
-	o->fn = fn;
-	o->ctx = ctx;
-	memcpy(&o->body, body, len);
+	o->fd = order->fd;
+	o->fn = order->fn;
+	o->ctx = order->ctx;
+	memcpy(&o->body, order->body, order->len);
 	TAILQ_INSERT_TAIL(&j->orders, o, link);
 	send_next(j);
 	return 0;

@@ -18,13 +18,22 @@ typedef void janitor_done_fn(struct sbxd *s, void *ctx, const struct ctl_done *d
 /* Starts the janitor process. 0 or -errno with *err. */
 int janitor_start(struct sbxd *s, struct err *err);
 
+/* What is to be done; everything is copied. */
+struct janitor_order {
+	enum ctl_type type;
+	const void *body; /* the struct of that type */
+	size_t len;
+	int fd; /* for CTL_PREPARE, open until fn is called; else -1 */
+	janitor_done_fn *fn;
+	void *ctx;
+};
+
 /*
  * Sends an order: CTL_PREPARE, CTL_CLEANUP, CTL_SWEEP or CTL_FINISH with its struct. Orders are
  * idempotent: a janitor that dies or hangs is replaced, and what it had not answered is sent again,
  * a bounded number of times. fn is always called, later, from the loop. 0 or -ENOMEM.
  */
-int janitor_order(struct sbxd *s, enum ctl_type type, const void *body, size_t len,
-    janitor_done_fn *fn, void *ctx);
+int janitor_order(struct sbxd *s, const struct janitor_order *order);
 
 /* Ends the janitor process and forgets what it was ordered to do. */
 void janitor_stop(struct sbxd *s);

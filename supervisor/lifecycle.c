@@ -55,7 +55,13 @@ void sbxd_finish(struct sbxd *s)
 		s->exit_status =
 		    EXIT_FAILURE; /* something could not be cleaned up, and the log says what */
 	sbxd_fill_site(s, &order.site);
-	if (janitor_order(s, CTL_FINISH, &order, sizeof(order), on_finished, NULL) < 0)
+	if (janitor_order(s, &(struct janitor_order){
+				 .type = CTL_FINISH,
+				 .body = &order,
+				 .len = sizeof(order),
+				 .fd = -1,
+				 .fn = on_finished,
+			     }) < 0)
 		loop_quit(s->loop);
 }
 

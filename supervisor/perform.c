@@ -14,6 +14,7 @@
 #include "shm/slot.h"
 #include "supervisor/api_acquire.h"
 #include "supervisor/client.h"
+#include "supervisor/images.h"
 #include "supervisor/janitor_link.h"
 #include "supervisor/sbxd.h"
 #include "supervisor/worker_link.h"
@@ -32,19 +33,30 @@ static void tell(struct sbxd *s, const struct pool_action *a, enum ctl_type type
 		worker_tell(s->workers[a->slot], (uint16_t)type, NULL);
 }
 
+/* Which box an answer is for travels as its generation: its slot is found by that. */
+static void on_image(struct sbxd *s, uint64_t generation, int prepared, const struct ctl_done *done)
+{
+	const struct pool_box *b = pool_box_by_generation(s->pool, generation);
+	uint64_t now = loop_now(s->loop);
+
+	if (!b)
+		return;
+	if (b->state == SLOT_BOOTING && prepared >= 0) {
+		publish_box(s, b); /* the worker finds its slot as it shall be */
+		worker_spawn(s, b, prepared);
+		return;
+	}
+	if (b->state == SLOT_BOOTING)
+		pool_boot_failed(s->pool, now, b->slot, generation, done->text);
+	pool_worker_gone(s->pool, now, b->slot, generation, 0, "not started"); /* there was none */
+}
+
 static void do_spawn(struct sbxd *s, const struct pool_action *a)
 {
 	const struct pool_box *b = action_box(s, a);
 
-	if (!b)
-		return;
-	if (b->state != SLOT_BOOTING) { /* given up before its worker was started */
-		pool_worker_gone(
-		    s->pool, loop_now(s->loop), a->slot, a->generation, 0, "not started");
-		return;
-	}
-	publish_box(s, b); /* the worker finds its slot as it shall be */
-	worker_spawn(s, b);
+	if (b)
+		image_need(s, b->spec.image, on_image, a->generation);
 }
 
 static void do_check(struct sbxd *s, const struct pool_action *a)
@@ -148,8 +160,14 @@ static void do_clean(struct sbxd *s, const struct pool_action *a)
 		on_cleaned(s, (void *)(uintptr_t)a->slot, &(struct ctl_done){0});
 		return;
 	}
-	if (janitor_order(
-		s, CTL_CLEANUP, &order, sizeof(order), on_cleaned, (void *)(uintptr_t)a->slot) < 0)
+	if (janitor_order(s, &(struct janitor_order){
+				 .type = CTL_CLEANUP,
+				 .body = &order,
+				 .len = sizeof(order),
+				 .fd = -1,
+				 .fn = on_cleaned,
+				 .ctx = (void *)(uintptr_t)a->slot,
+			     }) < 0)
 		log_error(
 		    "slot %u: no memory to order its cleanup; it will be quarantined", a->slot);
 }

@@ -290,6 +290,15 @@ const struct pool_box *pool_box_at(const struct pool *p, uint32_t slot)
 	return slot < p->rules.slots ? &p->boxes[slot] : NULL;
 }
 
+const struct pool_box *pool_box_by_generation(const struct pool *p, uint64_t generation)
+{
+	for (uint32_t i = 0; i < p->rules.slots; i++) {
+		if (p->boxes[i].state != SLOT_FREE && p->boxes[i].generation == generation)
+			return &p->boxes[i];
+	}
+	return NULL;
+}
+
 const struct pool_box *pool_box_find(const struct pool *p, uid_t uid, const char *token)
 {
 	struct pool_scope *s;

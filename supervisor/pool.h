@@ -168,6 +168,8 @@ uint64_t pool_deadline(const struct pool *p);
 void pool_tick(struct pool *p, uint64_t now);
 
 const struct pool_box *pool_box_at(const struct pool *p, uint32_t slot);
+/* The box of that generation, or NULL when there is none any more. */
+const struct pool_box *pool_box_by_generation(const struct pool *p, uint64_t generation);
 const struct pool_box *pool_box_find(const struct pool *p, uid_t uid, const char *token);
 uint32_t pool_count(const struct pool *p, enum slot_state state);
 uint32_t pool_waiters(const struct pool *p);

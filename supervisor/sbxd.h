@@ -20,6 +20,7 @@
 
 struct client;
 struct clients;
+struct image;
 struct janitor;
 struct worker;
 
@@ -46,8 +47,9 @@ struct sbxd {
 	struct janitor *janitor;
 	struct clients *clients;
 
-	int prepared_fd; /* memfd the janitor wrote, handed to every worker */
-	int guest_fd;	 /* the sbx-guest binary */
+	LIST_HEAD(, image) images;
+	uint32_t image_count;
+	int guest_fd; /* the sbx-guest binary */
 	char worker_path[CTL_PATH];
 
 	int listen_fd;

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -20,6 +19,7 @@
 #include "shm/slot.h"
 #include "supervisor/api_acquire.h"
 #include "supervisor/client.h"
+#include "supervisor/images.h"
 #include "supervisor/janitor_link.h"
 #include "supervisor/lifecycle.h"
 #include "supervisor/listen.h"
@@ -175,13 +175,13 @@ static int make_pool(struct sbxd *s, struct err *err)
 	return 0;
 }
 
-/* The answer to an order that start-up waits for. */
+/* The answer to what start-up waits for. */
 struct awaited {
 	bool done;
 	struct ctl_done answer;
 };
 
-static void on_awaited(struct sbxd *s, void *ctx, const struct ctl_done *done)
+static void on_ordered(struct sbxd *s, void *ctx, const struct ctl_done *done)
 {
 	struct awaited *a = ctx;
 
@@ -190,24 +190,45 @@ static void on_awaited(struct sbxd *s, void *ctx, const struct ctl_done *done)
 	a->done = true;
 }
 
-static int order_and_wait(struct sbxd *s, enum ctl_type type, struct awaited *a, struct err *err)
+static void on_image_ready(struct sbxd *s, uint64_t ctx, int prepared, const struct ctl_done *done)
 {
-	struct ctl_prepare order = {0};
-	int rc;
+	(void)prepared;
+	on_ordered(s, (void *)(uintptr_t)ctx, done);
+}
 
-	*a = (struct awaited){0};
-	sbxd_fill_site(s, &order.site);
-	memcpy(order.image, s->config.image, sizeof(order.image));
-	rc = janitor_order(s, type, &order, sizeof(order), on_awaited, a);
-	while (rc == 0 && !a->done) /* bounded: the janitor's link answers in any case */
+/* Bounded: the janitor's link answers in any case. */
+static int await(struct sbxd *s, struct awaited *a, struct err *err)
+{
+	int rc = 0;
+
+	while (rc == 0 && !a->done)
 		rc = loop_step(s->loop, NS_PER_S);
 	if (rc < 0)
-		return err_sys(err, -rc, "%s", ctl_type_name(type));
+		return err_sys(err, -rc, "wait for the janitor");
 	if (a->answer.code)
 		return err_set(err, a->answer.code, "driver %s: %s", s->driver, a->answer.text);
 	return 0;
 }
 
+static int order_and_wait(struct sbxd *s, enum ctl_type type, struct awaited *a, struct err *err)
+{
+	struct ctl_prepare body = {0};
+	int rc;
+
+	*a = (struct awaited){0};
+	sbxd_fill_site(s, &body.site);
+	rc = janitor_order(s, &(struct janitor_order){
+				  .type = type,
+				  .body = &body,
+				  .len = sizeof(body),
+				  .fd = -1,
+				  .fn = on_ordered,
+				  .ctx = a,
+			      });
+	return rc < 0 ? err_sys(err, -rc, "%s", ctl_type_name(type)) : await(s, a, err);
+}
+
+/* What a dead supervisor left is removed by name; then the configured image is made ready. */
 static int prepare_driver(struct sbxd *s, struct err *err)
 {
 	struct awaited a;
@@ -216,9 +237,6 @@ static int prepare_driver(struct sbxd *s, struct err *err)
 	(void)snprintf(s->driver, sizeof(s->driver), "%s", s->config.driver);
 	if (!strcmp(s->driver, "auto"))
 		(void)snprintf(s->driver, sizeof(s->driver), "namespace");
-	s->prepared_fd = memfd_create("sbxd-prepared", MFD_CLOEXEC);
-	if (s->prepared_fd < 0)
-		return err_sys(err, errno, "memfd_create");
 	rc = programs_find(s, err);
 	if (rc == 0)
 		rc = janitor_start(s, err);
@@ -227,7 +245,12 @@ static int prepare_driver(struct sbxd *s, struct err *err)
 	if (rc == 0 && a.answer.count)
 		log_warn("%u boxes that a dead supervisor left were cleaned up", a.answer.count);
 	if (rc == 0)
-		rc = order_and_wait(s, CTL_PREPARE, &a, err);
+		rc = order_and_wait(s, CTL_FINISH, &a, err);
+	if (rc < 0)
+		return rc;
+	a = (struct awaited){0};
+	image_need(s, s->config.image, on_image_ready, (uint64_t)(uintptr_t)&a);
+	rc = await(s, &a, err);
 	if (rc < 0)
 		return rc;
 	(void)snprintf(s->isolation, sizeof(s->isolation), "%s", a.answer.isolation);
@@ -268,6 +291,7 @@ static void stop(struct sbxd *s)
 	if (s->workers)
 		workers_forget_all(s);
 	janitor_stop(s);
+	images_free(s);
 	if (s->seg.header) {
 		bool left = s->pool && pool_count(s->pool, SLOT_FREE) != pool_rules(s->pool)->slots;
 
@@ -279,7 +303,6 @@ static void stop(struct sbxd *s)
 	pool_destroy(s->pool);
 	free(s->parts);
 	free(s->workers);
-	fd_close(&s->prepared_fd);
 	fd_close(&s->guest_fd);
 	loop_del(s->loop, &s->signal_watch);
 	fd_close(&s->signal_fd);
@@ -294,7 +317,6 @@ int service_run(const struct options *o, const struct paths *paths,
 	    .config = *config,
 	    .config_sources = sources,
 	    .uid = geteuid(),
-	    .prepared_fd = -1,
 	    .guest_fd = -1,
 	    .listen_fd = -1,
 	    .signal_fd = -1,

@@ -383,7 +383,7 @@ static void fill_boot(const struct sbxd *s, const struct pool_box *b, struct ctl
 	(void)snprintf(boot->image, sizeof(boot->image), "%s", b->spec.image);
 }
 
-static int worker_exec(struct worker *w)
+static int worker_exec(struct worker *w, int prepared)
 {
 	struct sbxd *s = w->s;
 	FD_SCOPED int theirs = -1;
@@ -399,7 +399,7 @@ static int worker_exec(struct worker *w)
 	theirs = pair[1];
 	(void)snprintf(slot_text, sizeof(slot_text), "%u", w->slot);
 	rc = spawn_process(s->worker_path, argv,
-	    (const int[SPAWN_FDS]){theirs, s->seg.fd, s->prepared_fd, s->guest_fd}, &child);
+	    (const int[SPAWN_FDS]){theirs, s->seg.fd, prepared, s->guest_fd}, &child);
 	if (rc < 0)
 		return rc;
 	w->pid = child.pid;
@@ -423,7 +423,7 @@ static void worker_send_boot(struct worker *w, const struct pool_box *b)
 		log_error("worker %d: boot order not sent: %s", (int)w->pid, strerror(-rc));
 }
 
-void worker_spawn(struct sbxd *s, const struct pool_box *b)
+void worker_spawn(struct sbxd *s, const struct pool_box *b, int prepared)
 {
 	struct worker *w = calloc(1, sizeof(*w));
 	char why[CTL_PATH + 128];
@@ -441,7 +441,7 @@ void worker_spawn(struct sbxd *s, const struct pool_box *b)
 		w->permit = sem_trywait(&s->seg.header->boot_slots) ==
 			    0; /* the pool counts the same permits */
 		publish_count(s, COUNTER_BOOTS);
-		rc = worker_exec(w);
+		rc = worker_exec(w, prepared);
 	} else {
 		rc = -ENOMEM;
 	}

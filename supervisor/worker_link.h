@@ -16,10 +16,10 @@ struct sbxd;
 struct worker;
 
 /*
- * Starts a worker for box b and sends it CTL_BOOT. The worker registers itself in s->workers[slot].
- * On failure the pool is told that the worker is gone.
+ * Starts a worker for box b, of whose image `prepared` is, and sends it CTL_BOOT. The worker
+ * registers itself in s->workers[slot]. On failure the pool is told that the worker is gone.
  */
-void worker_spawn(struct sbxd *s, const struct pool_box *b);
+void worker_spawn(struct sbxd *s, const struct pool_box *b, int prepared);
 
 /* Queues a message. A worker that takes none for too long is killed. */
 void worker_tell(struct worker *w, uint16_t type, const void *body);

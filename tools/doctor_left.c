@@ -86,7 +86,7 @@ static void program_of(const char *pid, char *out, size_t size)
 		return;
 	target[n] = '\0';
 	base = strrchr(target, '/');
-	(void)snprintf(out, size, "%s", base ? base + 1 : target);
+	(void)snprintf(out, size, "%.*s", (int)size - 1, base ? base + 1 : target);
 	out[strcspn(out, " ")] = '\0'; /* "sbx-guest (deleted)" */
 }
 

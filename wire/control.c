@@ -70,7 +70,7 @@ static const struct ctl_shape shapes[] = {
     [CTL_CONN_GONE] = {"conn_gone", TAIL_NONE, sizeof(struct ctl_conn), false, CONN_TEXTS},
     [CTL_BOX_DIED] = {"box_died", TAIL_NONE, sizeof(struct ctl_failed), false, FAILED_TEXTS},
     [CTL_CLOSED] = {"closed", TAIL_NONE, sizeof(struct ctl_failed), false, FAILED_TEXTS},
-    [CTL_PREPARE] = {"prepare", TAIL_NONE, sizeof(struct ctl_prepare), false, PREPARE_TEXTS},
+    [CTL_PREPARE] = {"prepare", TAIL_NONE, sizeof(struct ctl_prepare), true, PREPARE_TEXTS},
     [CTL_CLEANUP] = {"cleanup", TAIL_NONE, sizeof(struct ctl_cleanup), false,
 	{SITE_TEXTS(ctl_cleanup), TEXT(ctl_cleanup, name)}},
     [CTL_SWEEP] = {"sweep", TAIL_NONE, sizeof(struct ctl_prepare), false, PREPARE_TEXTS},

@@ -7,9 +7,10 @@
  * NUL-terminated or the message is refused. The worker trusts sbxd; sbxd trusts nothing a worker
  * says: it answers or drops, and a worker that breaks the contract is killed.
  *
- * Worker process, exec'ed by sbxd:   sbx-worker box SLOT    descriptors CTL_FD_*
- * Janitor process, exec'ed by sbxd:  sbx-worker janitor     descriptors CTL_FD_CONTROL and
- * CTL_FD_PREPARED
+ * Both are the same program, exec'ed by sbxd:
+ *
+ *     sbx-worker box SLOT    with the descriptors CTL_FD_*
+ *     sbx-worker janitor     with CTL_FD_CONTROL only
  */
 #ifndef SBXD_WIRE_CONTROL_H
 #define SBXD_WIRE_CONTROL_H
@@ -25,11 +26,10 @@
 #define CTL_TAIL_MAX 81920U /* 80 KiB: bytes after the fixed part */
 
 /* Fixed descriptors of a worker. 0 and 1 are /dev/null, 2 is sbxd's log. */
-#define CTL_FD_CONTROL 3 /* the socket pair's end */
-#define CTL_FD_SEGMENT 4 /* the shared segment; closed once the own page is mapped */
-#define CTL_FD_PREPARED \
-	5 /* memfd: what the driver prepared (worker: read-only use; janitor: writes it) */
-#define CTL_FD_GUEST 6 /* the sbx-guest binary, for execveat() */
+#define CTL_FD_CONTROL 3  /* the socket pair's end */
+#define CTL_FD_SEGMENT 4  /* the shared segment; closed once the own page is mapped */
+#define CTL_FD_PREPARED 5 /* memfd: what the driver prepared for the box's image */
+#define CTL_FD_GUEST 6	  /* the sbx-guest binary, for execveat() */
 
 enum ctl_type {
 	CTL_NONE = 0,
@@ -48,16 +48,14 @@ enum ctl_type {
 	CTL_FAILED,    /* struct ctl_failed: boot failed; the worker exits */
 	CTL_CHECKED,   /* struct ctl_failed with code 0 when healthy */
 	CTL_HANDBACK,  /* struct ctl_conn, tail: bytes read and not used, fd: the connection */
-	CTL_CONN_GONE, /* struct ctl_conn: the client went, or the connection was closed by the
-			  worker */
-	CTL_BOX_DIED,  /* struct ctl_failed: the box's transport broke; the worker answers its
-			  clients and exits */
+	CTL_CONN_GONE, /* struct ctl_conn: the client went, or the worker closed the connection */
+	CTL_BOX_DIED,  /* struct ctl_failed: the transport broke; clients are answered, then exit */
 	CTL_CLOSED,    /* struct ctl_failed: the box is stopped (code 0) or how that failed */
 
 	/* sbxd -> janitor; each is answered by CTL_DONE with the same seq */
-	CTL_PREPARE, /* struct ctl_prepare: probe the driver, write its prepared blob */
-	CTL_CLEANUP, /* struct ctl_cleanup: prove that a box's processes are gone, remove what it
-			left */
+	CTL_PREPARE, /* struct ctl_prepare, fd: a memfd to write what is prepared for the image to
+		      */
+	CTL_CLEANUP, /* struct ctl_cleanup: prove a box's processes gone, remove what it left */
 	CTL_SWEEP, /* struct ctl_prepare: clean up every box whose name has the instance's prefix */
 	CTL_FINISH, /* struct ctl_prepare: remove what the driver keeps for the whole instance */
 

@@ -167,8 +167,8 @@ static int janitor_serve_one(uint8_t *packet)
 		return 1;
 	if (rc <= 0)
 		return rc;
+	janitor_handle(&msg, msg.fd, &done);
 	fd_close(&msg.fd);
-	janitor_handle(&msg, CTL_FD_PREPARED, &done);
 	rc = janitor_answer(msg.head.seq, &done);
 	return rc < 0 ? rc : 1;
 }

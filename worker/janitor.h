@@ -10,8 +10,10 @@
 /* Serves sbxd on CTL_FD_CONTROL until that ends. Exit status of the process. */
 int janitor_main(void);
 
-/* Does what one message asks, with `prepared` as the descriptor that drivers write what they
- * prepare into, and fills *done. A message of another kind is answered with EBADMSG. */
+/*
+ * Does what one message asks and fills *done. prepared: the memfd of CTL_PREPARE, else -1. A
+ * message of another kind is answered with EBADMSG.
+ */
 void janitor_handle(const struct ctl_msg *msg, int prepared, struct ctl_done *done);
 
 #endif

@@ -2,7 +2,6 @@
  * prepare: what all boxes of an instance share, its making and its end. Janitor. If it dies
  * half-way, the next prepare() begins again and finish() removes all of it.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -108,44 +107,11 @@ int prepare_fill(struct ns_prepared *prep, struct err *err)
 	return filter_build(prep->filter, NS_FILTER, &prep->filter_len, err);
 }
 
-/* Layers of earlier supervisors, unless one of their boxes may still stand on them. */
-static int prepare_drop_layers(const char *path)
-{
-	DIR *dir = opendir(path);
-	int rc = 0;
-
-	if (!dir)
-		return errno == ENOENT ? 0 : -errno;
-	for (struct dirent *e = readdir(dir); rc == 0 && e; e = readdir(dir)) {
-		if (!strncmp(e->d_name, IMAGE_PREFIX, sizeof(IMAGE_PREFIX) - 1))
-			rc = site_remove_tree(dirfd(dir), e->d_name);
-	}
-	(void)closedir(dir); /* opened for reading only */
-	return rc;
-}
-
-static int prepare_found_box(void *ctx, const char *name)
-{
-	(void)ctx;
-	(void)name;
-	return 1;
-}
-
 static int prepare_write(int fd, const struct ns_prepared *prep, struct err *err)
 {
 	if (ftruncate(fd, 0) < 0 || pwrite(fd, prep, sizeof(*prep), 0) != (ssize_t)sizeof(*prep))
 		return err_sys(err, errno ? errno : EIO, "write what was prepared");
 	return 0;
-}
-
-static int prepare_drop_old(const struct driver_site *site, const char *run, const char *state)
-{
-	int rc;
-
-	if (namespace_list(site, prepare_found_box, NULL) != 0)
-		return 0;
-	rc = prepare_drop_layers(run);
-	return rc < 0 ? rc : prepare_drop_layers(state);
 }
 
 /* Where the layer's files can be every box's own, if there is such a place; else in `run`. */
@@ -172,11 +138,8 @@ static int prepare_all(
 	rc = site_dir_path(site, run);
 	if (rc == 0)
 		rc = site_state_path(site, state);
-	if (rc == 0)
-		rc = prepare_drop_old(site, run, state);
 	if (rc < 0)
-		return err_sys(
-		    err, -rc, "clear what earlier runs of instance %s left", site->instance);
+		return err_sys(err, -rc, "directories of instance %s", site->instance);
 	rc = prepare_layers(prepare_choose_dir(site, run, state), image, prep, err);
 	if (rc == 0)
 		rc = cgroup_site_prepare(site, dir, prep, err);
