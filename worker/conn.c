@@ -110,8 +110,11 @@ static bool conn_route(struct conn *c)
 	const struct http_head *h = http_in_head(c->in);
 	const struct route *r = NULL;
 	enum route_result where = route_lookup(c, h, &r);
+	bool first = c->first;
 
-	if (where == ROUTE_ELSEWHERE)
+	c->first = false;
+	/* sbxd found the first request to be ours: given back, it would come again, for ever. */
+	if (where == ROUTE_ELSEWHERE && !first)
 		return conn_give_back(c, h);
 	buf_consume(&c->raw, c->fed);
 	c->fed = 0;

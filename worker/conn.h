@@ -50,6 +50,7 @@ struct conn {
 	uint64_t seq; /* of the hand-over */
 	unsigned int index;
 	enum conn_phase phase;
+	bool first;	/* its first request is the one that sbxd chose us for */
 	bool readable;	/* the socket may hold more */
 	bool blocked;	/* the socket takes no more for now */
 	bool dead;	/* to be closed by the loop */

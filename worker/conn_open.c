@@ -35,6 +35,7 @@ static struct conn *conn_create(struct service *s, int fd, const uint8_t *bytes,
 	c->fd = fd;
 	c->watch.fd = -1;
 	c->phase = CONN_HEAD;
+	c->first = true;
 	buf_init(&c->raw, CTL_TAIL_MAX);
 	buf_init(&c->out, SIZE_MAX / 4); /* bounded by what operations queue */
 	c->in = http_in_create(HTTP_REQUEST);

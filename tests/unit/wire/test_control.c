@@ -72,7 +72,7 @@ static const struct {
     {CTL_CONN_GONE, sizeof(struct ctl_conn), NULL, false, "conn_gone"},
     {CTL_BOX_DIED, sizeof(struct ctl_failed), NULL, false, "box_died"},
     {CTL_CLOSED, sizeof(struct ctl_failed), NULL, false, "closed"},
-    {CTL_PREPARE, sizeof(struct ctl_prepare), NULL, false, "prepare"},
+    {CTL_PREPARE, sizeof(struct ctl_prepare), NULL, true, "prepare"},
     {CTL_CLEANUP, sizeof(struct ctl_cleanup), NULL, false, "cleanup"},
     {CTL_SWEEP, sizeof(struct ctl_prepare), NULL, false, "sweep"},
     {CTL_FINISH, sizeof(struct ctl_prepare), NULL, false, "finish"},
