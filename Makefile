@@ -180,7 +180,7 @@ $(CHK)/obj/%.o: %.c
 
 .PHONY: unit
 unit: $(UNIT_BIN) check-programs
-	$(Q)tests/run_unit.sh $(UNIT_BIN)
+	$(Q)SBX_GUEST=$(CHK)/sbx-guest SBX_WORKER=$(CHK)/sbx-worker tests/run_unit.sh $(UNIT_BIN)
 
 # ---- fuzzing -------------------------------------------------------------------------------------------------------
 

@@ -27,19 +27,26 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
+/* An append that was cut is taken back, unless somebody else appended meanwhile. */
+static int write_take_back(const struct file_writer *w)
+{
+	struct stat st;
+
+	if (!w->append || w->fd < 0 || w->done == 0 || fstat(w->fd, &st) < 0 ||
+	    (uint64_t)st.st_size != w->before + w->done)
+		return 0;
+	return ftruncate(w->fd, (off_t)w->before);
+}
+
 static void write_drop(struct guest *g, struct channel *c)
 {
 	struct file_writer *w = &c->u.writer;
-	struct stat st;
 
 	if (w->flusher != NULL)
 		shim_release(&g->shims, w->flusher);
 	if (w->dir_fd >= 0 && w->temporary[0] != '\0')
 		(void)unlinkat(w->dir_fd, w->temporary, 0); /* somebody may have been faster */
-	/* An append that was cut is taken back, unless somebody else appended meanwhile. */
-	if (w->append && w->fd >= 0 && w->done > 0 && fstat(w->fd, &st) == 0 &&
-	    (uint64_t)st.st_size == w->before + w->done)
-		(void)ftruncate(w->fd, (off_t)w->before); /* the error is being told already */
+	(void)write_take_back(w);			    /* the error is being told already */
 	close_fd(&w->fd);
 	close_fd(&w->dir_fd);
 }

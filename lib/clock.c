@@ -1,7 +1,6 @@
 /* clock: the two clocks that are used. Any process; holds no state. */
 #include "lib/clock.h"
 
-#include <stdio.h>
 #include <time.h>
 
 uint64_t clock_now_ns(void)
@@ -20,16 +19,37 @@ uint64_t clock_wall_ms(void)
 	return (uint64_t)ts.tv_sec * 1000ULL + (uint64_t)ts.tv_nsec / NS_PER_MS;
 }
 
+/* Writes n, which has at most `digits` digits, and returns what comes after. */
+static char *put_digits(char *p, unsigned int n, int digits)
+{
+	for (int i = digits - 1; i >= 0; i--, n /= 10)
+		p[i] = (char)('0' + n % 10);
+	return p + digits;
+}
+
 void clock_format_rfc3339(uint64_t ms, char out[CLOCK_RFC3339_LEN])
 {
-	time_t secs = (time_t)(ms / 1000);
+	const uint64_t last = 253402300799999ULL; /* the end of the year 9999 */
+	time_t secs = (time_t)((ms < last ? ms : last) / 1000);
+	char *p = out;
 	struct tm tm;
-	char text[64];
 
 	(void)gmtime_r(&secs, &tm);
-	(void)snprintf(text, sizeof(text), "%04d-%02d-%02dT%02d:%02d:%02d.%03uZ", tm.tm_year + 1900,
-	    tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec, (unsigned int)(ms % 1000));
-	(void)snprintf(out, CLOCK_RFC3339_LEN, "%.24s", text);
+	p = put_digits(p, (unsigned int)tm.tm_year + 1900, 4);
+	*p++ = '-';
+	p = put_digits(p, (unsigned int)tm.tm_mon + 1, 2);
+	*p++ = '-';
+	p = put_digits(p, (unsigned int)tm.tm_mday, 2);
+	*p++ = 'T';
+	p = put_digits(p, (unsigned int)tm.tm_hour, 2);
+	*p++ = ':';
+	p = put_digits(p, (unsigned int)tm.tm_min, 2);
+	*p++ = ':';
+	p = put_digits(p, (unsigned int)tm.tm_sec, 2);
+	*p++ = '.';
+	p = put_digits(p, (unsigned int)((ms < last ? ms : last) % 1000), 3);
+	*p++ = 'Z';
+	*p = '\0';
 }
 
 uint64_t clock_seconds_to_ns(double seconds)

@@ -5,6 +5,7 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/rand.h>
+#include <string.h>
 
 static void md_ctx_free(EVP_MD_CTX **ctx)
 {
@@ -43,6 +44,23 @@ void digest_hex(const uint8_t *bytes, size_t n, char *out)
 int digest_random(void *out, size_t n)
 {
 	return RAND_bytes(out, (int)n) == 1 ? 0 : -EIO;
+}
+
+int digest_draw(struct digest_stock *stock, void *out, size_t n)
+{
+	uint8_t *from;
+
+	if (stock->left < n) {
+		stock->left = 0;
+		if (digest_random(stock->bytes, sizeof(stock->bytes)) < 0)
+			return -EIO;
+		stock->left = sizeof(stock->bytes);
+	}
+	from = stock->bytes + sizeof(stock->bytes) - stock->left;
+	memcpy(out, from, n);
+	OPENSSL_cleanse(from, n);
+	stock->left -= n;
+	return 0;
 }
 
 int digest_equal(const void *a, const void *b, size_t n)

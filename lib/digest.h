@@ -23,6 +23,15 @@ void digest_hex(const uint8_t *bytes, size_t n, char *out);
 /* n cryptographically random bytes. 0 or -EIO. */
 int digest_random(void *out, size_t n);
 
+/* Random bytes drawn ahead, for those who need a few at a time. Starts out as all zero. */
+struct digest_stock {
+	uint8_t bytes[256];
+	size_t left; /* at the end of bytes */
+};
+
+/* As digest_random(), from a stock; n is at most its size. Given bytes are forgotten. */
+int digest_draw(struct digest_stock *stock, void *out, size_t n);
+
 /* True when both hold the same n bytes; the time taken does not depend on where they differ. */
 int digest_equal(const void *a, const void *b, size_t n);
 

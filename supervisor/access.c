@@ -2,6 +2,7 @@
  * state. */
 #include "supervisor/access.h"
 
+#include <bsd/string.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +63,7 @@ int access_box_name(const struct client *c, const char *id, struct box_name *out
 	if (*token == '\0' || strlen(token) >= sizeof(out->token))
 		return -ENOENT;
 	out->uid = (uid_t)uid;
-	(void)snprintf(out->token, sizeof(out->token), "%s", token);
+	(void)strlcpy(out->token, token, sizeof(out->token));
 	return 0;
 }
 

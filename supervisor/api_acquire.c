@@ -2,8 +2,8 @@
  * state. */
 #include "supervisor/api_acquire.h"
 
+#include <bsd/string.h>
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "lib/digest.h"
@@ -80,19 +80,19 @@ static int choose_spec(const struct sbxd *s, const struct client *c, const char 
 		    "image: only root, sbxd's own user and admin_group may choose another than %s",
 		    spec->image);
 	memset(spec->image, 0, sizeof(spec->image)); /* the digest covers all of it */
-	(void)snprintf(spec->image, sizeof(spec->image), "%s", image);
+	(void)strlcpy(spec->image, image, sizeof(spec->image));
 	return api_spec_digest(spec);
 }
 
 /* Without a thread the box belongs to this one acquire: its token is drawn, not derived. */
-static int choose_identity(const struct acquire_args *a, struct identity *id)
+static int choose_identity(struct sbxd *s, const struct acquire_args *a, struct identity *id)
 {
 	uint8_t random[8];
 
 	if (a->thread)
 		return identity_scope(a->user, a->thread, id);
-	if (digest_random(random, sizeof(random)) < 0 ||
-	    digest_random(id->digest, sizeof(id->digest)) < 0)
+	if (digest_draw(&s->random, random, sizeof(random)) < 0 ||
+	    digest_draw(&s->random, id->digest, sizeof(id->digest)) < 0)
 		return -EIO;
 	digest_hex(random, sizeof(random), id->token);
 	return 0;
@@ -118,7 +118,8 @@ static void acquire(struct sbxd *s, struct client *c, const struct acquire_args 
 		    c, err.code == EPERM ? API_PERMISSION_DENIED : API_INVALID_ARGUMENT, err.text);
 		return;
 	}
-	if (choose_identity(a, &r.id) < 0 || digest_random(&r.lease_id, sizeof(r.lease_id)) < 0) {
+	if (choose_identity(s, a, &r.id) < 0 ||
+	    digest_draw(&s->random, &r.lease_id, sizeof(r.lease_id)) < 0) {
 		client_reply_error(c, API_INTERNAL, "no random bytes or digest to be had");
 		return;
 	}

@@ -38,6 +38,7 @@ void clients_destroy(struct clients *cs)
 		if (cs->slots[i])
 			client_close(cs->slots[i]);
 	}
+	http_in_free(cs->spare);
 	free(cs->slots);
 	free(cs->free_index);
 	free(cs->rounds);
@@ -55,6 +56,25 @@ struct client *client_by_req(struct clients *cs, uint64_t req)
 	struct client *c = index < cs->max ? cs->slots[index] : NULL;
 
 	return c && client_req(c) == req && c->state == CLIENT_WAITING ? c : NULL;
+}
+
+struct http_in *clients_take_reader(struct clients *cs)
+{
+	struct http_in *in = cs->spare;
+
+	cs->spare = NULL;
+	return in ? in : http_in_create(HTTP_REQUEST);
+}
+
+void clients_give_reader(struct clients *cs, struct http_in **in)
+{
+	if (*in && !cs->spare) {
+		http_in_reset(*in);
+		cs->spare = *in;
+	} else {
+		http_in_free(*in);
+	}
+	*in = NULL;
 }
 
 static void refuse_connection(int fd)
@@ -116,7 +136,7 @@ void client_close(struct client *c)
 	loop_del(s->loop, &c->watch);
 	loop_timer_clear(s->loop, &c->timer);
 	fd_close(&c->fd);
-	http_in_free(c->http);
+	clients_give_reader(cs, &c->http);
 	buf_free(&c->in);
 	buf_free(&c->body);
 	buf_free(&c->out);

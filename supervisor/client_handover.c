@@ -1,7 +1,7 @@
 /* client_handover: a connection on its way to a worker and back. Runs in sbxd; when sbxd dies the
  * worker keeps it. */
+#include <bsd/string.h>
 #include <errno.h>
-#include <stdio.h>
 
 #include "supervisor/client_int.h"
 
@@ -13,16 +13,15 @@ int client_fd(const struct client *c)
 void client_fill_conn(const struct client *c, struct ctl_conn *out)
 {
 	*out = (struct ctl_conn){.cookie = c->cookie, .uid = (uint32_t)c->peer.uid};
-	(void)snprintf(out->request_id, sizeof(out->request_id), "%s", c->request_id);
-	(void)snprintf(out->traceparent, sizeof(out->traceparent), "%s", c->traceparent);
+	(void)strlcpy(out->request_id, c->request_id, sizeof(out->request_id));
+	(void)strlcpy(out->traceparent, c->traceparent, sizeof(out->traceparent));
 }
 
 void client_handed_over(struct client *c, struct worker *w, struct client_list *list)
 {
 	loop_del(client_loop(c), &c->watch);
 	loop_timer_clear(client_loop(c), &c->timer);
-	http_in_free(c->http);
-	c->http = NULL;
+	clients_give_reader(c->cs, &c->http);
 	c->fed = 0;
 	buf_free(&c->in);
 	c->state = CLIENT_HANDED;

@@ -11,6 +11,7 @@
 
 #define CLIENT_READ 16384U
 #define CLIENT_IN_MAX (4U * HTTP_HEAD_MAX) /* a head and what came with it: fits CTL_TAIL_MAX */
+#define CLIENT_KEEP 4096U		   /* a buffer may stay that large between requests */
 #define CLIENT_BODY_MAX 65536U
 #define CLIENT_OUT_MAX (64U * 1024U * 1024U)
 
@@ -56,7 +57,12 @@ struct clients {
 	struct client **slots;
 	uint32_t *free_index;
 	uint32_t *rounds;
+	struct http_in *spare; /* a reader that nobody needs now; NULL without */
 };
+
+/* A reader of requests, new or used; NULL without memory. Between requests a client has none. */
+struct http_in *clients_take_reader(struct clients *cs);
+void clients_give_reader(struct clients *cs, struct http_in **in);
 
 static inline struct loop *client_loop(const struct client *c)
 {

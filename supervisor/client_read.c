@@ -1,4 +1,5 @@
 /* client_read: from bytes to requests, and each to its route. Runs in sbxd. */
+#include <bsd/string.h>
 #include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -17,14 +18,15 @@ static void client_begin_request(struct client *c, const struct http_head *head)
 
 	c->keep_alive = head->keep_alive;
 	c->head_request = head->method == HTTP_HEAD;
-	(void)snprintf(c->traceparent, sizeof(c->traceparent), "%s", head->traceparent);
+	(void)strlcpy(c->traceparent, head->traceparent, sizeof(c->traceparent));
 	if (*head->request_id) {
-		(void)snprintf(c->request_id, sizeof(c->request_id), "%s", head->request_id);
+		(void)strlcpy(c->request_id, head->request_id, sizeof(c->request_id));
 		return;
 	}
-	if (digest_random(random, sizeof(random)) == 0)
+	if (digest_draw(&c->cs->s->random, random, sizeof(random)) == 0)
 		digest_hex(random, sizeof(random), hex);
-	(void)snprintf(c->request_id, sizeof(c->request_id), "req_%s", hex);
+	(void)strlcpy(c->request_id, "req_", sizeof(c->request_id));
+	(void)strlcat(c->request_id, hex, sizeof(c->request_id));
 }
 
 /* The connection ends with the next answer, though the client may still be sending. */
@@ -157,7 +159,7 @@ void client_process(struct client *c)
 	while (cs->slots[index] && cs->rounds[index] == round && c->state == CLIENT_READING &&
 	       c->in.len > c->fed) {
 		if (!c->http) {
-			c->http = http_in_create(HTTP_REQUEST);
+			c->http = clients_take_reader(cs);
 			if (!c->http) {
 				client_close(c);
 				return;
@@ -210,7 +212,11 @@ void client_on_event(struct loop *l, struct loop_watch *watch, uint32_t events)
 	struct sbxd *s = c->cs->s;
 
 	(void)l;
-	if (events & EPOLLIN && c->state == CLIENT_READING) {
+	if (events & EPOLLIN && c->state == CLIENT_WAITING) {
+		/* Its next request can wait, and must not wake us until then; EPOLLHUP always does.
+		 */
+		(void)loop_mod(s->loop, &c->watch, 0);
+	} else if (events & EPOLLIN && c->state == CLIENT_READING) {
 		client_read(c);
 	} else if (events & EPOLLIN && c->state == CLIENT_LINGERING) {
 		client_drop_input(c);

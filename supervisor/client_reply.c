@@ -67,7 +67,7 @@ bool client_flush(struct client *c)
 		client_close(c);
 		return false;
 	}
-	buf_trim(&c->out, 4096);
+	buf_trim(&c->out, CLIENT_KEEP);
 	c->state = CLIENT_READING;
 	loop_timer_clear(client_loop(c), &c->timer);
 	(void)loop_mod(client_loop(c), &c->watch, EPOLLIN);
@@ -79,10 +79,9 @@ static void client_finish(struct client *c)
 {
 	bool was_waiting = c->state == CLIENT_WAITING;
 
-	http_in_free(c->http);
-	c->http = NULL;
+	clients_give_reader(c->cs, &c->http);
 	buf_clear(&c->body);
-	buf_trim(&c->body, 0);
+	buf_trim(&c->body, CLIENT_KEEP);
 	c->state = CLIENT_READING;
 	if (client_flush(c) && was_waiting && c->state == CLIENT_READING)
 		client_process(c);
@@ -145,6 +144,5 @@ void client_reply_error(struct client *c, enum api_error error, const char *mess
 void client_wait(struct client *c)
 {
 	c->state = CLIENT_WAITING;
-	loop_timer_clear(client_loop(c), &c->timer);  /* the pool has the deadline now */
-	(void)loop_mod(client_loop(c), &c->watch, 0); /* EPOLLHUP is always told */
+	loop_timer_clear(client_loop(c), &c->timer); /* the pool has the deadline now */
 }

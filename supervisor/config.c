@@ -2,8 +2,8 @@
  * and on SIGHUP; a failure leaves the settings in use as they are. */
 #include "supervisor/config.h"
 
+#include <bsd/string.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,7 +52,7 @@ static int apply_overrides(const struct config_sources *src, struct config *c,
 		INVARIANT(i >= 0);
 		if (config_value_parse(&config_keys[i], o->value, c, &inner) < 0)
 			return err_set(err, EINVAL, "%s: %s", o->flag, inner.text);
-		(void)snprintf(origins->place[i], sizeof(origins->place[i]), "%s", o->flag);
+		(void)strlcpy(origins->place[i], o->flag, sizeof(origins->place[i]));
 	}
 	return 0;
 }

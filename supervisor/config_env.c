@@ -1,5 +1,6 @@
 /* config_env: settings from SBXD_* variables, variables inside values, and the variables that boxes
  * get. sbxd, at start and on SIGHUP; holds no state. */
+#include <bsd/string.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -116,7 +117,7 @@ int config_env_apply(
 			continue;
 		if (config_value_parse(&config_keys[i], value, c, &inner) < 0)
 			return err_set(err, EINVAL, "%s: %s", name, inner.text);
-		(void)snprintf(origins->place[i], sizeof(origins->place[i]), "%s", name);
+		(void)strlcpy(origins->place[i], name, sizeof(origins->place[i]));
 	}
 	return 0;
 }

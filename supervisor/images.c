@@ -4,6 +4,7 @@
  */
 #include "supervisor/images.h"
 
+#include <bsd/string.h>
 #include <bsd/sys/queue.h>
 #include <errno.h>
 #include <stdio.h>
@@ -83,7 +84,7 @@ static struct image *image_add(struct sbxd *s, const char *name)
 		return NULL;
 	i->s = s;
 	i->prepared = memfd_create("sbxd-prepared", MFD_CLOEXEC);
-	(void)snprintf(i->name, sizeof(i->name), "%s", name);
+	(void)strlcpy(i->name, name, sizeof(i->name));
 	TAILQ_INIT(&i->waiting);
 	LIST_INSERT_HEAD(&s->images, i, link);
 	s->image_count++;
@@ -97,7 +98,7 @@ static int image_prepare(struct image *i)
 	if (i->prepared < 0)
 		return -EMFILE;
 	sbxd_fill_site(i->s, &body.site);
-	(void)snprintf(body.image, sizeof(body.image), "%s", i->name);
+	(void)strlcpy(body.image, i->name, sizeof(body.image));
 	return janitor_order(i->s, &(struct janitor_order){
 				       .type = CTL_PREPARE,
 				       .body = &body,

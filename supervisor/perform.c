@@ -1,6 +1,7 @@
 /*
  * perform: carries out what the pool decided: one function per action. Runs in sbxd.
  */
+#include <bsd/string.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -67,12 +68,14 @@ static void do_check(struct sbxd *s, const struct pool_action *a)
 
 static void do_park(struct sbxd *s, const struct pool_action *a)
 {
-	tell(s, a, CTL_PARK);
+	if (s->pauses)
+		tell(s, a, CTL_PARK);
 }
 
 static void do_promote(struct sbxd *s, const struct pool_action *a)
 {
-	tell(s, a, CTL_PROMOTE);
+	if (s->pauses)
+		tell(s, a, CTL_PROMOTE);
 }
 
 static void do_close(struct sbxd *s, const struct pool_action *a)
@@ -133,7 +136,7 @@ static void on_cleaned(struct sbxd *s, void *ctx, const struct ctl_done *done)
 	char why[SHM_ERROR_LEN];
 	bool ok = done->code == 0;
 
-	(void)snprintf(why, sizeof(why), "%s", done->text);
+	(void)strlcpy(why, done->text, sizeof(why));
 	if (ok)
 		ok = recover_slot(s, slot, why, sizeof(why));
 	if (!ok)
@@ -149,7 +152,7 @@ static void do_clean(struct sbxd *s, const struct pool_action *a)
 	struct slot_work work;
 
 	sbxd_fill_site(s, &order.site);
-	(void)snprintf(order.name, sizeof(order.name), "%s", s->parts[a->slot].name);
+	(void)strlcpy(order.name, s->parts[a->slot].name, sizeof(order.name));
 	/* Where the box was, in its worker's own words; a worker that lied only hides its own box
 	 * from the pid, not the name. */
 	if (slot_read_work(page, &work) == 0 && work.generation == a->generation) {
@@ -227,7 +230,7 @@ static void do_record(struct sbxd *s, const struct pool_action *a)
 		memcpy(ev.token, b->token, sizeof(ev.token));
 		ev.pid = s->workers[b->slot] ? (int32_t)worker_pid(s->workers[b->slot]) : 0;
 	}
-	(void)snprintf(ev.reason, sizeof(ev.reason), "%.63s", a->text);
+	(void)strlcpy(ev.reason, a->text, sizeof(ev.reason));
 	(void)ring_append(&s->seg, &ev);
 	if (a->event == EVENT_EVICT && a->code == POOL_EVICT_IDLE)
 		publish_count(s, COUNTER_IDLE_CLOSES);

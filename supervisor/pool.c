@@ -4,7 +4,7 @@
  */
 #include "supervisor/pool.h"
 
-#include <stdio.h>
+#include <bsd/string.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,7 +139,7 @@ void pool_record(
 
 	a->event = event;
 	a->code = code;
-	(void)snprintf(a->text, sizeof(a->text), "%s", text ? text : "");
+	(void)strlcpy(a->text, text ? text : "", sizeof(a->text));
 }
 
 void pool_touch(struct pool *p, struct pool_box *b)
@@ -191,7 +191,7 @@ void pool_move(
 	a->event = EVENT_STATE;
 	a->from = b->state;
 	a->to = to;
-	(void)snprintf(a->text, sizeof(a->text), "%s", why);
+	(void)strlcpy(a->text, why, sizeof(a->text));
 
 	b->state = to;
 	b->state_since = now;
@@ -233,7 +233,7 @@ struct pool_scope *pool_scope_make(
 	struct pool_scope *s = must(calloc(1, sizeof(*s)));
 
 	s->uid = uid;
-	(void)snprintf(s->token, sizeof(s->token), "%s", token);
+	(void)strlcpy(s->token, token, sizeof(s->token));
 	memcpy(s->identity, identity, sizeof(s->identity));
 	TAILQ_INIT(&s->waiters);
 	LIST_INSERT_HEAD(scope_bucket(p, uid, token), s, hash_link);

@@ -2,7 +2,7 @@
  * pool_acquire: from a request to a lease: the queue of each scope, and what the first in it needs
  * next. Runs in sbxd; waiting clients of a dead sbxd see their connection end.
  */
-#include <stdio.h>
+#include <bsd/string.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ static void refuse(
 	a->req = req;
 	a->error = error;
 	a->retry_after = retry_after;
-	(void)snprintf(a->text, sizeof(a->text), "%s", text);
+	(void)strlcpy(a->text, text, sizeof(a->text));
 }
 
 void pool_waiter_refuse(struct pool *p, struct pool_waiter *w, enum api_error error,
@@ -190,8 +190,8 @@ static struct pool_waiter *enqueue(
 	if (!w)
 		return NULL;
 	w->r = *r;
-	(void)snprintf(w->user, sizeof(w->user), "%s", r->user ? r->user : "");
-	(void)snprintf(w->thread, sizeof(w->thread), "%s", r->thread ? r->thread : "");
+	(void)strlcpy(w->user, r->user ? r->user : "", sizeof(w->user));
+	(void)strlcpy(w->thread, r->thread ? r->thread : "", sizeof(w->thread));
 	w->r.user = NULL;
 	w->r.thread = NULL;
 	w->scope = s;

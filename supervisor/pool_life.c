@@ -1,7 +1,7 @@
 /*
  * pool_life: what happens to a box: booted, checked, parked, failed, closed, cleaned. Runs in sbxd.
  */
-#include <stdio.h>
+#include <bsd/string.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 static void note_error(struct pool_box *b, const char *text)
 {
-	(void)snprintf(b->last_error, sizeof(b->last_error), "%s", text);
+	(void)strlcpy(b->last_error, text, sizeof(b->last_error));
 }
 
 void pool_lease_end(struct pool *p, struct pool_box *b, struct pool_lease *l, const char *why)

@@ -2,6 +2,7 @@
  * publish: what the shared table shows of the pool. Runs in sbxd; a reader sees each part whole,
  * and a successor finds the last published view.
  */
+#include <bsd/string.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -60,7 +61,7 @@ static void enter_lists(struct sbxd *s, uint32_t slot, bool enter_index, bool en
 
 static void fill_identity(const struct sbxd *s, const struct pool_box *b, struct slot_sup *part)
 {
-	(void)snprintf(part->token, sizeof(part->token), "%s", b->token);
+	(void)strlcpy(part->token, b->token, sizeof(part->token));
 	(void)snprintf(
 	    part->name, sizeof(part->name), "sbxd-%s-%u-%s", s->instance, b->slot, b->token);
 	memcpy(part->identity, b->identity, sizeof(part->identity));
@@ -68,8 +69,8 @@ static void fill_identity(const struct sbxd *s, const struct pool_box *b, struct
 	memcpy(part->thread, b->thread, sizeof(part->thread));
 	memcpy(part->spec_digest, b->spec.digest, sizeof(part->spec_digest));
 	memcpy(part->image, b->spec.image, sizeof(part->image));
-	(void)snprintf(part->driver, sizeof(part->driver), "%s", s->driver);
-	(void)snprintf(part->isolation, sizeof(part->isolation), "%s", s->isolation);
+	(void)strlcpy(part->driver, s->driver, sizeof(part->driver));
+	(void)strlcpy(part->isolation, s->isolation, sizeof(part->isolation));
 	part->owner_uid = b->uid;
 	part->memory_mib = b->spec.memory_mib;
 	part->cpus_milli = b->spec.cpus_milli;

@@ -1,6 +1,7 @@
 /* routes: which request goes where. Runs in sbxd; holds no state. */
 #include "supervisor/routes.h"
 
+#include <bsd/string.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -118,7 +119,7 @@ int route_find(const struct http_head *head, struct route_match *out, struct rou
 		if (strlen(id) >= sizeof(out->id))
 			return fail(error, API_NOT_FOUND, "box not found");
 		out->route = &routes[i];
-		(void)snprintf(out->id, sizeof(out->id), "%s", id);
+		(void)strlcpy(out->id, id, sizeof(out->id));
 		return 0;
 	}
 	if (!allowed)

@@ -34,6 +34,7 @@ struct sbxd {
 	char socket_path[CTL_PATH];
 	char segment_name[64];
 	char isolation[16];
+	bool pauses;	 /* the driver wants to know when a box is parked and promoted */
 	char driver[16]; /* the one in use: `auto` resolved */
 	uid_t uid;	 /* our own */
 	gid_t admin_gid; /* (gid_t)-1: none */
@@ -42,8 +43,9 @@ struct sbxd {
 	struct slot_sup
 	    *parts; /* what is published, one per slot: the mirror that repair restores from */
 	struct pool *pool;
-	struct pool_spec spec;	 /* the default one, its digest worked out once */
-	struct worker **workers; /* one per slot, NULL without */
+	struct digest_stock random; /* for ids */
+	struct pool_spec spec;	    /* the default one, its digest worked out once */
+	struct worker **workers;    /* one per slot, NULL without */
 	struct janitor *janitor;
 	struct clients *clients;
 

@@ -4,6 +4,7 @@
  */
 #include "supervisor/service.h"
 
+#include <bsd/string.h>
 #include <errno.h>
 #include <grp.h>
 #include <stdio.h>
@@ -36,10 +37,10 @@
 void sbxd_fill_site(const struct sbxd *s, struct ctl_site *site)
 {
 	*site = (struct ctl_site){.uid_base = s->uid == 0 ? s->config.namespace_uid_base : 0};
-	(void)snprintf(site->instance, sizeof(site->instance), "%s", s->instance);
-	(void)snprintf(site->driver, sizeof(site->driver), "%s", s->driver);
-	(void)snprintf(site->state_dir, sizeof(site->state_dir), "%s", s->state_dir);
-	(void)snprintf(site->runtime_dir, sizeof(site->runtime_dir), "%s", s->runtime_dir);
+	(void)strlcpy(site->instance, s->instance, sizeof(site->instance));
+	(void)strlcpy(site->driver, s->driver, sizeof(site->driver));
+	(void)strlcpy(site->state_dir, s->state_dir, sizeof(site->state_dir));
+	(void)strlcpy(site->runtime_dir, s->runtime_dir, sizeof(site->runtime_dir));
 }
 
 void sbxd_fill_rules(const struct config *c, struct pool_rules *out)
@@ -234,7 +235,7 @@ static int prepare_driver(struct sbxd *s, struct err *err)
 	struct awaited a;
 	int rc;
 
-	(void)snprintf(s->driver, sizeof(s->driver), "%s", s->config.driver);
+	(void)strlcpy(s->driver, s->config.driver, sizeof(s->driver));
 	if (!strcmp(s->driver, "auto"))
 		(void)snprintf(s->driver, sizeof(s->driver), "namespace");
 	rc = programs_find(s, err);
@@ -253,7 +254,8 @@ static int prepare_driver(struct sbxd *s, struct err *err)
 	rc = await(s, &a, err);
 	if (rc < 0)
 		return rc;
-	(void)snprintf(s->isolation, sizeof(s->isolation), "%s", a.answer.isolation);
+	s->pauses = a.answer.pauses != 0;
+	(void)strlcpy(s->isolation, a.answer.isolation, sizeof(s->isolation));
 	if (a.answer.warning[0])
 		log_warn("driver %s: %s", s->driver, a.answer.warning);
 	return 0;
@@ -326,11 +328,11 @@ int service_run(const struct options *o, const struct paths *paths,
 	struct err err = {0};
 	int rc;
 
-	(void)snprintf(s.instance, sizeof(s.instance), "%s", o->instance);
-	(void)snprintf(s.runtime_dir, sizeof(s.runtime_dir), "%s", paths->runtime_dir);
-	(void)snprintf(s.state_dir, sizeof(s.state_dir), "%s", paths->state_dir);
-	(void)snprintf(s.socket_path, sizeof(s.socket_path), "%s", paths->socket);
-	(void)snprintf(s.segment_name, sizeof(s.segment_name), "%s", paths->shm_name);
+	(void)strlcpy(s.instance, o->instance, sizeof(s.instance));
+	(void)strlcpy(s.runtime_dir, paths->runtime_dir, sizeof(s.runtime_dir));
+	(void)strlcpy(s.state_dir, paths->state_dir, sizeof(s.state_dir));
+	(void)strlcpy(s.socket_path, paths->socket, sizeof(s.socket_path));
+	(void)strlcpy(s.segment_name, paths->shm_name, sizeof(s.segment_name));
 	/* Workers and the janitor inherit it, and log as we do. */
 	(void)setenv("SBX_LOG_FORMAT", o->log_format == LOG_JSON ? "json" : "text", 1);
 	s.loop = loop_create();

@@ -4,6 +4,7 @@
  */
 #include "supervisor/worker_link.h"
 
+#include <bsd/string.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -379,8 +380,8 @@ static void fill_boot(const struct sbxd *s, const struct pool_box *b, struct ctl
 	sbxd_fill_site(s, &boot->site);
 	(void)snprintf(
 	    boot->name, sizeof(boot->name), "sbxd-%s-%u-%s", s->instance, b->slot, b->token);
-	(void)snprintf(boot->token, sizeof(boot->token), "%s", b->token);
-	(void)snprintf(boot->image, sizeof(boot->image), "%s", b->spec.image);
+	(void)strlcpy(boot->token, b->token, sizeof(boot->token));
+	(void)strlcpy(boot->image, b->spec.image, sizeof(boot->image));
 }
 
 static int worker_exec(struct worker *w, int prepared)

@@ -92,7 +92,7 @@ _Static_assert(sizeof(struct ctl_booted) == 40, "layout of ctl_booted");
 _Static_assert(sizeof(struct ctl_failed) == 200, "layout of ctl_failed");
 _Static_assert(sizeof(struct ctl_prepare) == 696, "layout of ctl_prepare");
 _Static_assert(sizeof(struct ctl_cleanup) == 648, "layout of ctl_cleanup");
-_Static_assert(sizeof(struct ctl_done) == 440, "layout of ctl_done");
+_Static_assert(sizeof(struct ctl_done) == 448, "layout of ctl_done");
 _Static_assert(sizeof(struct ctl_head) + sizeof(union ctl_body) + CTL_TAIL_MAX <= CTL_MSG_MAX,
     "the largest message fits a packet");
 

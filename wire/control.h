@@ -70,8 +70,7 @@ struct ctl_head {
 	uint16_t type; /* enum ctl_type */
 	uint32_t tail; /* bytes after the fixed part */
 	uint64_t seq;  /* answers carry the seq of what they answer */
-	uint64_t
-	    gen; /* generation of the box; 0 for the janitor. Another one is stale and dropped */
+	uint64_t gen;  /* of the box, 0 for the janitor; a stale one is dropped */
 };
 
 #define CTL_TEXT 160
@@ -155,9 +154,10 @@ struct ctl_cleanup {
 struct ctl_done {
 	int32_t code;	    /* errno value, 0 done */
 	uint32_t count;	    /* boxes found, for CTL_SWEEP */
-	char isolation[16]; /* CTL_PREPARE */
-	char
-	    warning[256]; /* CTL_PREPARE: limits that this host cannot enforce; empty when it can */
+	char isolation[16]; /* CTL_PREPARE, as the next two */
+	char warning[256];  /* limits that this host cannot enforce; empty when it can */
+	uint32_t pauses; /* 1: the driver pauses warm boxes, so it wants CTL_PARK and CTL_PROMOTE */
+	uint32_t reserved;
 	char text[CTL_TEXT]; /* why it failed, and how to mend it */
 };
 

@@ -198,20 +198,30 @@ static void out_put_token(struct json_out *j, const char *key, const char *text)
 	out_put(j, text, strlen(text));
 }
 
-void json_put_int(struct json_out *j, const char *key, int64_t value)
+/* Most of an answer is numbers: no printf for them. */
+static void out_put_number(struct json_out *j, const char *key, bool negative, uint64_t mag)
 {
 	char text[24];
+	char *p = text + sizeof(text);
 
-	(void)snprintf(text, sizeof(text), "%" PRId64, value); /* 20 characters at most */
-	out_put_token(j, key, text);
+	do {
+		*--p = (char)('0' + mag % 10);
+		mag /= 10;
+	} while (mag);
+	if (negative)
+		*--p = '-';
+	out_put_key(j, key);
+	out_put(j, p, (size_t)(text + sizeof(text) - p));
+}
+
+void json_put_int(struct json_out *j, const char *key, int64_t value)
+{
+	out_put_number(j, key, value < 0, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
 }
 
 void json_put_uint(struct json_out *j, const char *key, uint64_t value)
 {
-	char text[24];
-
-	(void)snprintf(text, sizeof(text), "%" PRIu64, value); /* 20 characters at most */
-	out_put_token(j, key, text);
+	out_put_number(j, key, false, value);
 }
 
 void json_put_double(struct json_out *j, const char *key, double value)

@@ -39,6 +39,7 @@ static int janitor_prepare(const struct driver *driver, const struct driver_site
 		rc = driver->prepare(site, body->prepare.image, err);
 	if (rc < 0)
 		return rc;
+	done->pauses = driver->pause != NULL;
 	(void)snprintf(done->isolation, sizeof(done->isolation), "%s", facts.isolation);
 	(void)snprintf(done->warning, sizeof(done->warning), "%s", facts.warning);
 	return 0;

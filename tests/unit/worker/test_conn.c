@@ -103,24 +103,52 @@ static void expect_back(struct harness *h, const char *bytes)
 	assert_false(h->answer_ended);
 }
 
+static const char *const elsewhere[] = {
+    "GET /v1/pool HTTP/1.1\r\nHost: x\r\n\r\n",
+    "GET /v1/boxes/fedcba9876543210/fs/read?path=/x HTTP/1.1\r\nHost: x\r\n\r\nrest",
+    "DELETE " H_BOX " HTTP/1.1\r\nHost: x\r\n\r\n",
+    "POST " H_BOX "/release HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}",
+    "GET /v1/boxes/%ff%/run HTTP/1.1\r\nHost: x\r\n\r\n",
+    "GET /v1/boxes/x:" H_TOKEN "/run HTTP/1.1\r\nHost: x\r\n\r\n",
+    "GET " H_BOX "/fs/read/more HTTP/1.1\r\nHost: x\r\n\r\n",
+};
+
+#define ELSEWHERE (sizeof(elsewhere) / sizeof(elsewhere[0]))
+
+/* A connection that has had its first answer. */
+static void connect_served(struct harness *h)
+{
+	h_connect(h, "GET " H_BOX "/fs/nothing HTTP/1.1\r\nHost: x\r\n\r\n");
+	h_expect(h, "}}");
+	buf_clear(&h->answer);
+}
+
 static void test_other_paths_go_back(void **state)
 {
-	static const char *const elsewhere[] = {
-	    "GET /v1/pool HTTP/1.1\r\nHost: x\r\n\r\n",
-	    "GET /v1/boxes/fedcba9876543210/fs/read?path=/x HTTP/1.1\r\nHost: x\r\n\r\nrest",
-	    "DELETE " H_BOX " HTTP/1.1\r\nHost: x\r\n\r\n",
-	    "POST " H_BOX "/release HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}",
-	    "GET /v1/boxes/%ff%/run HTTP/1.1\r\nHost: x\r\n\r\n",
-	    "GET /v1/boxes/x:" H_TOKEN "/run HTTP/1.1\r\nHost: x\r\n\r\n",
-	};
-
 	(void)state;
-	for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++) {
+	for (size_t i = 0; i < ELSEWHERE; i++) {
 		void *own = NULL;
 
 		assert_int_equal(h_setup(&own), 0);
-		h_connect(own, elsewhere[i]);
+		connect_served(own);
+		h_client_send(own, elsewhere[i]);
 		expect_back(own, elsewhere[i]);
+		(void)h_teardown(&own);
+	}
+}
+
+static void test_first_request_never_goes_back(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ELSEWHERE; i++) {
+		void *own = NULL;
+		struct harness *h;
+
+		assert_int_equal(h_setup(&own), 0);
+		h = own;
+		h_connect(h, elsewhere[i]);
+		h_expect(h, "HTTP/1.1 404 ");
+		assert_int_equal(h->back, 0);
 		(void)h_teardown(&own);
 	}
 }
@@ -163,7 +191,8 @@ static void test_orphan_answers_503(void **state)
 	struct harness *h = *state;
 
 	h->orphaned = true;
-	h_connect(h, "GET /v1/pool HTTP/1.1\r\nHost: x\r\n\r\n");
+	connect_served(h);
+	h_client_send(h, "GET /v1/pool HTTP/1.1\r\nHost: x\r\n\r\n");
 	h_expect(h, "HTTP/1.1 503 ");
 	H_UNTIL(h, h->answer_ended);
 	assert_int_equal(h->gone, 1);
@@ -395,6 +424,7 @@ int main(void)
 	    TEST(test_keep_alive_and_pipelining),
 	    TEST(test_request_in_pieces),
 	    cmocka_unit_test(test_other_paths_go_back),
+	    cmocka_unit_test(test_first_request_never_goes_back),
 	    TEST(test_second_request_goes_back_whole),
 	    TEST(test_other_spelling_goes_back),
 	    TEST(test_orphan_answers_503),
