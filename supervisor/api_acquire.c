@@ -172,7 +172,10 @@ void api_acquire_granted(struct sbxd *s, struct client *c, const struct pool_act
 void api_refused(struct sbxd *s, struct client *c, const struct pool_action *a)
 {
 	struct api_error_more more = {.retry_after_seconds = a->retry_after};
+	struct log_ctx ctx = client_log_ctx(c);
 
+	log_line(
+	    LOG_INFO, &ctx, "acquire refused: %s: %s", api_error_info(a->error)->reason, a->text);
 	publish_count(s, COUNTER_ACQUIRE_FAILED);
 	if (a->error == API_CAPACITY) {
 		more.has_pool = 1;

@@ -10,13 +10,13 @@
 #include "lib/log.h"
 #include "shm/hist.h"
 #include "shm/repair.h"
-#include "shm/ring.h"
 #include "shm/scope_lock.h"
 #include "shm/slot.h"
 #include "supervisor/api_acquire.h"
 #include "supervisor/client.h"
 #include "supervisor/images.h"
 #include "supervisor/janitor_link.h"
+#include "supervisor/record.h"
 #include "supervisor/sbxd.h"
 #include "supervisor/worker_link.h"
 
@@ -104,18 +104,8 @@ static bool recover_slot(struct sbxd *s, uint32_t slot, char *why, size_t size)
 	enum scope_lock_result got = scope_lock_try(page, repair_slot, &s->parts[slot]);
 	bool mended;
 
-	if (got == SCOPE_RECOVERED) {
-		publish_count(s, COUNTER_LOCK_RECOVERIES);
-		(void)ring_append(&s->seg, &(struct shm_event){
-					       .kind = EVENT_LOCK_RECOVERY,
-					       .time_ns = loop_now(s->loop),
-					       .wall_ms = clock_wall_ms(),
-					       .slot = slot,
-					       .generation = s->parts[slot].generation,
-					       .pid = s->parts[slot].worker_pid,
-					       .reason = "its holder died; the slot was repaired",
-					   });
-	}
+	if (got == SCOPE_RECOVERED)
+		record_recovery(s, slot);
 	if (got != SCOPE_RECOVERED && got != SCOPE_LOCKED) {
 		(void)snprintf(why, size, "its scope lock cannot be recovered");
 		return false;
@@ -184,6 +174,7 @@ static void do_grant(struct sbxd *s, const struct pool_action *a)
 
 	if (c && b) {
 		publish_box(s, b); /* the table shows the lease before the client knows of it */
+		record_lease(s, a, b, c);
 		api_acquire_granted(s, c, a);
 	} else if (b) {
 		(void)pool_release(s->pool, loop_now(s->loop), b->uid, b->token, a->lease_id);
@@ -208,37 +199,7 @@ static void do_removed(struct sbxd *s, const struct pool_action *a)
 
 static void do_record(struct sbxd *s, const struct pool_action *a)
 {
-	static const uint8_t counters[EVENT_KINDS] = {
-	    [EVENT_EVICT] = COUNTER_EVICTIONS,
-	    [EVENT_WORKER_CRASH] = COUNTER_WORKER_CRASHES,
-	    [EVENT_QUARANTINE] = COUNTER_QUARANTINES,
-	};
-	const struct pool_box *b = action_box(s, a);
-	struct shm_event ev = {
-	    .time_ns = loop_now(s->loop),
-	    .wall_ms = clock_wall_ms(),
-	    .slot = a->slot,
-	    .generation = a->generation,
-	    .kind = a->event,
-	    .from = a->from,
-	    .to = a->to,
-	    .code = a->code,
-	};
-
-	if (b) {
-		ev.owner_uid = b->uid;
-		memcpy(ev.token, b->token, sizeof(ev.token));
-		ev.pid = s->workers[b->slot] ? (int32_t)worker_pid(s->workers[b->slot]) : 0;
-	}
-	(void)strlcpy(ev.reason, a->text, sizeof(ev.reason));
-	(void)ring_append(&s->seg, &ev);
-	if (a->event == EVENT_EVICT && a->code == POOL_EVICT_IDLE)
-		publish_count(s, COUNTER_IDLE_CLOSES);
-	else if (counters[a->event])
-		publish_count(s, (enum shm_counter)counters[a->event]);
-	if (a->event != EVENT_STATE && a->event != EVENT_RELEASE)
-		log_line(LOG_INFO, &(struct log_ctx){.box = b ? b->token : NULL}, "%s: %s",
-		    ring_kind_name(a->event), a->text);
+	record_action(s, a, action_box(s, a));
 }
 
 static void do_drained(struct sbxd *s, const struct pool_action *a)

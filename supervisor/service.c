@@ -16,7 +16,6 @@
 #include "lib/clock.h"
 #include "lib/fd.h"
 #include "lib/log.h"
-#include "shm/ring.h"
 #include "shm/slot.h"
 #include "supervisor/api_acquire.h"
 #include "supervisor/client.h"
@@ -27,6 +26,7 @@
 #include "supervisor/notify.h"
 #include "supervisor/programs.h"
 #include "supervisor/reconcile.h"
+#include "supervisor/record.h"
 #include "supervisor/sbxd.h"
 #include "supervisor/worker_link.h"
 
@@ -80,20 +80,6 @@ static uint64_t gauge_activity(void *ctx, uint32_t slot)
 	    work.generation != s->parts[slot].generation)
 		return 0;
 	return work.activity_ns;
-}
-
-static void record_self(struct sbxd *s, uint32_t kind, const char *why)
-{
-	struct shm_event ev = {
-	    .kind = kind,
-	    .time_ns = clock_now_ns(),
-	    .wall_ms = clock_wall_ms(),
-	    .slot = SHM_NONE,
-	    .pid = (int32_t)getpid(),
-	};
-
-	(void)snprintf(ev.reason, sizeof(ev.reason), "%.63s", why);
-	(void)ring_append(&s->seg, &ev);
 }
 
 /* As many descriptors as we may have; the connections that leaves room for. */

@@ -1,0 +1,97 @@
+/* record: the flight recorder. Runs in sbxd; what is in the ring outlives it. */
+#include "supervisor/record.h"
+
+#include <bsd/string.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/clock.h"
+#include "lib/log.h"
+#include "shm/ring.h"
+#include "shm/slot.h"
+#include "supervisor/client.h"
+#include "supervisor/sbxd.h"
+#include "supervisor/worker_link.h"
+
+static struct shm_event event_now(enum shm_event_kind kind, const char *why)
+{
+	struct shm_event ev = {
+	    .kind = kind,
+	    .time_ns = clock_now_ns(),
+	    .wall_ms = clock_wall_ms(),
+	    .slot = SHM_NONE,
+	};
+
+	(void)strlcpy(ev.reason, why, sizeof(ev.reason));
+	return ev;
+}
+
+static void name_box(const struct sbxd *s, struct shm_event *ev, const struct pool_box *b)
+{
+	const struct worker *w = s->workers[b->slot];
+
+	ev->slot = b->slot;
+	ev->generation = b->generation;
+	ev->owner_uid = b->uid;
+	ev->pid = w ? (int32_t)worker_pid(w) : 0;
+	memcpy(ev->token, b->token, sizeof(ev->token));
+}
+
+/* What some events are counted as. */
+static const uint8_t event_counters[EVENT_KINDS] = {
+    [EVENT_EVICT] = COUNTER_EVICTIONS,
+    [EVENT_WORKER_CRASH] = COUNTER_WORKER_CRASHES,
+    [EVENT_QUARANTINE] = COUNTER_QUARANTINES,
+};
+
+void record_action(struct sbxd *s, const struct pool_action *a, const struct pool_box *b)
+{
+	struct shm_event ev = event_now((enum shm_event_kind)a->event, a->text);
+
+	ev.from = a->from;
+	ev.to = a->to;
+	ev.code = a->code;
+	if (b)
+		name_box(s, &ev, b);
+	(void)ring_append(&s->seg, &ev);
+	if (a->event == EVENT_EVICT && a->code == POOL_EVICT_IDLE)
+		publish_count(s, COUNTER_IDLE_CLOSES);
+	else if (event_counters[a->event])
+		publish_count(s, (enum shm_counter)event_counters[a->event]);
+	if (a->event != EVENT_STATE && a->event != EVENT_RELEASE)
+		log_line(LOG_INFO, &(struct log_ctx){.box = b ? b->token : NULL}, "%s: %s",
+		    ring_kind_name(a->event), a->text);
+}
+
+void record_lease(
+    struct sbxd *s, const struct pool_action *a, const struct pool_box *b, const struct client *c)
+{
+	struct shm_event ev = event_now(EVENT_LEASE, slot_source_name(a->source));
+	struct log_ctx ctx = client_log_ctx(c);
+
+	name_box(s, &ev, b);
+	(void)strlcpy(ev.request_id, client_request_id(c), sizeof(ev.request_id));
+	(void)ring_append(&s->seg, &ev);
+	ctx.box = b->token;
+	log_line(LOG_DEBUG, &ctx, "acquired: %s, after %llu us", slot_source_name(a->source),
+	    (unsigned long long)(a->waited / NS_PER_US));
+}
+
+void record_recovery(struct sbxd *s, uint32_t slot)
+{
+	struct shm_event ev =
+	    event_now(EVENT_LOCK_RECOVERY, "its holder died; the slot was repaired");
+
+	name_box(s, &ev, pool_box_at(s->pool, slot));
+	(void)ring_append(&s->seg, &ev);
+	publish_count(s, COUNTER_LOCK_RECOVERIES);
+	log_info("slot %u: %s", slot, ev.reason);
+}
+
+void record_self(struct sbxd *s, enum shm_event_kind kind, const char *why)
+{
+	struct shm_event ev = event_now(kind, why);
+
+	ev.pid = (int32_t)getpid();
+	(void)ring_append(&s->seg, &ev);
+}
