@@ -12,6 +12,7 @@
 #include "supervisor/pool.h"
 
 struct client;
+struct ctl_close;
 struct sbxd;
 struct worker;
 
@@ -21,8 +22,8 @@ struct worker;
  */
 void worker_spawn(struct sbxd *s, const struct pool_box *b, int prepared);
 
-/* Queues a message. A worker that takes none for too long is killed. */
-void worker_tell(struct worker *w, uint16_t type, const void *body);
+/* Queues an order; close: the body of CTL_CLOSE, else NULL. A worker that takes none is killed. */
+void worker_tell(struct worker *w, uint16_t type, const struct ctl_close *close);
 
 /*
  * Hands the connection of c over: the bytes read so far and the descriptor go to the worker, c

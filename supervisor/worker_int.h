@@ -1,0 +1,54 @@
+/* worker_int: what the files of a worker's link share among themselves. */
+#ifndef SBXD_SUPERVISOR_WORKER_INT_H
+#define SBXD_SUPERVISOR_WORKER_INT_H
+
+#include "lib/loop.h"
+#include "supervisor/client.h"
+#include "supervisor/sbxd.h"
+#include "supervisor/worker_link.h"
+
+#define WORKER_QUEUE_MAX 512 /* messages kept for a worker that takes none */
+
+struct outgoing {
+	TAILQ_ENTRY(outgoing) link;
+	uint16_t type;
+	int fd; /* owned; -1 none */
+	union ctl_body body;
+	size_t tail_len;
+	uint8_t tail[];
+};
+
+struct worker {
+	struct sbxd *s;
+	uint32_t slot;
+	uint64_t gen;
+	pid_t pid;
+	uint64_t start;
+	uint64_t spawned_ns;
+	uint64_t check_ns; /* when the running health check was sent */
+	int pidfd;
+	int ctl; /* -1 once the worker closed its end */
+	struct loop_watch ctl_watch;
+	struct loop_watch pid_watch;
+	bool permit; /* holds one of boot_slots */
+	TAILQ_HEAD(, outgoing) queue;
+	uint32_t queued;
+	struct client_list handed; /* connections in its hands */
+};
+
+/* Sends what is queued, as far as the socket takes it. */
+void worker_flush(struct worker *w);
+
+/* Gives back its boot permit, if it has one. */
+void worker_return_permit(struct worker *w);
+
+/* Reads and serves at most `batch` messages. */
+void worker_read(struct worker *w, int batch);
+
+/* Forgets the process; whatever becomes of it. */
+void worker_free(struct worker *w);
+
+loop_watch_fn worker_on_ctl;
+loop_watch_fn worker_on_exit;
+
+#endif

@@ -1,0 +1,145 @@
+/* worker_msg: what a worker says to sbxd: one function per message. Nothing of it is trusted. Runs
+ * in sbxd. */
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "lib/fd.h"
+#include "lib/log.h"
+#include "shm/hist.h"
+#include "supervisor/worker_int.h"
+
+#define WORKER_READ_BATCH 32 /* messages in one go, so that others get their turn */
+
+static void on_hello(struct worker *w, struct ctl_msg *m)
+{
+	log_debug("worker %d: slot %u up, state %u", (int)w->pid, m->body.hello.slot,
+	    m->body.hello.state);
+}
+
+static void on_booted(struct worker *w, struct ctl_msg *m)
+{
+	uint64_t now = loop_now(w->s->loop);
+
+	worker_return_permit(w);
+	hist_add(&w->s->seg.header->hists[HIST_BOOT], now - w->spawned_ns);
+	log_debug("worker %d: box booted in %llu us", (int)w->pid,
+	    (unsigned long long)(m->body.booted.boot_ns / 1000));
+	pool_booted(w->s->pool, now, w->slot, w->gen);
+}
+
+static void on_failed(struct worker *w, struct ctl_msg *m)
+{
+	worker_return_permit(w);
+	publish_count(w->s, COUNTER_BOOT_FAILURES);
+	log_warn("slot %u: boot failed: %s", w->slot, m->body.failed.text);
+	pool_boot_failed(w->s->pool, loop_now(w->s->loop), w->slot, w->gen, m->body.failed.text);
+}
+
+static void on_checked(struct worker *w, struct ctl_msg *m)
+{
+	uint64_t now = loop_now(w->s->loop);
+	bool healthy = m->body.failed.code == 0;
+
+	hist_add(&w->s->seg.header->hists[HIST_CHECK], now - w->check_ns);
+	if (!healthy)
+		publish_count(w->s, COUNTER_CHECK_FAILURES);
+	pool_checked(w->s->pool, now, w->slot, w->gen, healthy, m->body.failed.text);
+}
+
+static void on_handback(struct worker *w, struct ctl_msg *m)
+{
+	struct client *c = client_find_handed(&w->handed, m->body.conn.cookie);
+	uint64_t cookie = 0;
+	socklen_t len = sizeof(cookie);
+
+	/* Only a socket that this worker was given comes back; what it calls the socket proves
+	 * nothing. */
+	if (!c || getsockopt(m->fd, SOL_SOCKET, SO_COOKIE, &cookie, &len) < 0 ||
+	    cookie != m->body.conn.cookie) {
+		log_warn("worker %d handed back a connection it was never given", (int)w->pid);
+		return;
+	}
+	publish_count(w->s, COUNTER_HANDBACKS);
+	client_handed_back(c, m->tail, m->tail_len);
+}
+
+static void on_conn_gone(struct worker *w, struct ctl_msg *m)
+{
+	struct client *c = client_find_handed(&w->handed, m->body.conn.cookie);
+
+	if (c)
+		client_close(c);
+}
+
+static void on_box_died(struct worker *w, struct ctl_msg *m)
+{
+	worker_return_permit(w);
+	log_warn("slot %u: box died: %s", w->slot, m->body.failed.text);
+	pool_box_failed(w->s->pool, loop_now(w->s->loop), w->slot, w->gen, m->body.failed.text);
+}
+
+static void on_closed(struct worker *w, struct ctl_msg *m)
+{
+	if (m->body.failed.code)
+		log_warn("slot %u: close: %s", w->slot, m->body.failed.text);
+}
+
+typedef void worker_msg_fn(struct worker *w, struct ctl_msg *m);
+
+static worker_msg_fn *const on_message[CTL_TYPES] = {
+    [CTL_HELLO] = on_hello,
+    [CTL_BOOTED] = on_booted,
+    [CTL_FAILED] = on_failed,
+    [CTL_CHECKED] = on_checked,
+    [CTL_HANDBACK] = on_handback,
+    [CTL_CONN_GONE] = on_conn_gone,
+    [CTL_BOX_DIED] = on_box_died,
+    [CTL_CLOSED] = on_closed,
+};
+
+static void ctl_lost(struct worker *w, const char *why)
+{
+	if (w->ctl < 0)
+		return;
+	log_debug("worker %d: control channel: %s", (int)w->pid, why);
+	loop_del(w->s->loop, &w->ctl_watch);
+	fd_close(&w->ctl);
+	worker_kill(
+	    w); /* without its channel it can only hold the box; its end is what we act on */
+}
+
+void worker_read(struct worker *w, int batch)
+{
+	static uint8_t packet[CTL_MSG_MAX]; /* one thread, used within this call only */
+	struct ctl_msg m;
+	int rc;
+
+	while (w->ctl >= 0 && batch-- > 0) {
+		rc = ctl_recv(w->ctl, packet, &m);
+		if (rc == -EAGAIN)
+			return;
+		if (rc == 0) {
+			ctl_lost(w, "closed");
+		} else if (rc < 0 || !on_message[m.head.type]) {
+			log_warn("worker %d breaks the control contract: killed", (int)w->pid);
+			ctl_lost(w, "bad message");
+		} else if (m.head.gen == w->gen) {
+			on_message[m.head.type](w, &m);
+		}
+		if (rc > 0)
+			fd_close(&m.fd);
+	}
+}
+
+void worker_on_ctl(struct loop *l, struct loop_watch *watch, uint32_t events)
+{
+	struct worker *w = LOOP_OWNER(watch, struct worker, ctl_watch);
+	struct sbxd *s = w->s;
+
+	(void)l;
+	if (events & EPOLLOUT)
+		worker_flush(w);
+	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+		worker_read(w, WORKER_READ_BATCH);
+	sbxd_settle(s);
+}
