@@ -11,6 +11,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Renames elsewhere can spoil a lookup, rarely twice. A file under a lease stays busy for long, and
+ * the whole box waits for us. */
+#define PATH_AGAIN_MAX 64
+
 bool path_is_valid(const char *path, size_t n)
 {
 	size_t at = 0;
@@ -39,13 +43,14 @@ int path_open(int root_fd, const char *path, int flags, unsigned int mode)
 	    .mode = mode,
 	    .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
 	};
+	int again = 0;
 	long fd;
 
 	if ((flags & O_PATH) == 0)
 		how.flags |= O_NOCTTY | O_NONBLOCK;
 	do {
 		fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-	} while (fd < 0 && (errno == EINTR || errno == EAGAIN));
+	} while (fd < 0 && (errno == EINTR || (errno == EAGAIN && again++ < PATH_AGAIN_MAX)));
 	return fd < 0 ? -errno : (int)fd;
 }
 

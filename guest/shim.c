@@ -150,11 +150,3 @@ bool shim_reaped(struct shim_pool *p, pid_t pid)
 	}
 	return false;
 }
-
-bool shim_is_pid(const struct shim_pool *p, pid_t pid)
-{
-	for (unsigned int i = 0; i < p->used; i++)
-		if (p->slots[i].pid == pid)
-			return true;
-	return false;
-}

@@ -130,7 +130,4 @@ int shim_signal(struct shim *s, int sig);
 /* waitpid() returned `pid`: true when it was a shim. */
 bool shim_reaped(struct shim_pool *p, pid_t pid);
 
-/* True when pid is that of a living shim. */
-bool shim_is_pid(const struct shim_pool *p, pid_t pid);
-
 #endif

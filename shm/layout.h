@@ -1,11 +1,10 @@
 /*
  * layout: every structure in the shared segment. START HERE to understand the table.
  *
- *   offset 0      struct shm_header          who supervises, sizes, counters, histograms, warm list
- * ends index_off     uint32_t[index_buckets]    (owner uid, token) -> first slot of a chain
- *   ring_off      struct shm_event[]         flight recorder, survives the daemon
- *   slots_off     struct shm_slot[]          one 4 KiB page per box; page protection is the
- * permission system
+ *   offset 0      struct shm_header        who supervises, counters, histograms, warm list ends
+ *   index_off     uint32_t[index_buckets]  (owner uid, token) -> first slot of a chain
+ *   ring_off      struct shm_event[]       flight recorder, survives the daemon
+ *   slots_off     struct shm_slot[]        one 4 KiB page per box: pages are the permissions
  *
  * Writers. sbxd writes everything but the worker part of a slot. The worker of a slot maps that one
  * page and writes only `work`, `conns`, `in_flight` and, while it boots, checks or closes its box,

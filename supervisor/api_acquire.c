@@ -162,10 +162,7 @@ void api_acquire_granted(struct sbxd *s, struct client *c, const struct pool_act
 	json_put_string(&j, "source", slot_source_name(a->source));
 	json_put_uint(&j, "acquire_us", a->waited / NS_PER_US);
 	json_object_end(&j);
-	if (json_out_error(&j))
-		client_reply_error(c, API_INTERNAL, "the answer does not fit memory");
-	else
-		client_reply_json(c, 200, &out);
+	client_reply_out(c, 200, &j);
 	buf_free(&out);
 }
 

@@ -105,14 +105,6 @@ static void put_usage(struct json_out *j, const struct sbxd *s, const struct poo
 	json_put_int(j, "box_pid", work.box_pid);
 }
 
-static void reply(struct client *c, struct json_out *j, unsigned int status)
-{
-	if (json_out_error(j))
-		client_reply_error(c, API_INTERNAL, "the answer does not fit memory");
-	else
-		client_reply_json(c, status, j->b);
-}
-
 static const struct pool_box *find_box(
     struct sbxd *s, struct client *c, const char *id, struct box_name *name)
 {
@@ -149,7 +141,7 @@ void api_list_boxes(struct sbxd *s, struct client *c, const struct route_call *c
 	}
 	json_array_end(&j);
 	json_object_end(&j);
-	reply(c, &j, 200);
+	client_reply_out(c, 200, &j);
 	buf_free(&out);
 }
 
@@ -172,7 +164,7 @@ void api_get_box(struct sbxd *s, struct client *c, const struct route_call *call
 	api_put_box(&j, s, c, b);
 	put_usage(&j, s, b);
 	json_object_end(&j);
-	reply(c, &j, 200);
+	client_reply_out(c, 200, &j);
 	buf_free(&out);
 }
 
@@ -240,7 +232,7 @@ void api_release(struct sbxd *s, struct client *c, const struct route_call *call
 		json_object_begin(&j, NULL);
 		json_put_string(&j, "status", release_status[result]);
 		json_object_end(&j);
-		reply(c, &j, 200);
+		client_reply_out(c, 200, &j);
 		buf_free(&out);
 	}
 	json_decref(body);

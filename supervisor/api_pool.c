@@ -83,10 +83,7 @@ void api_get_pool(struct sbxd *s, struct client *c, const struct route_call *cal
 	json_object_begin(&j, NULL);
 	put_pool(&j, s);
 	json_object_end(&j);
-	if (json_out_error(&j))
-		client_reply_error(c, API_INTERNAL, "the answer does not fit memory");
-	else
-		client_reply_json(c, 200, &out);
+	client_reply_out(c, 200, &j);
 	buf_free(&out);
 }
 
@@ -106,7 +103,7 @@ void api_reset_pool(struct sbxd *s, struct client *c, const struct route_call *c
 	json_object_begin(&j, NULL);
 	json_put_uint(&j, "parked", pool_reset(s->pool, loop_now(s->loop)));
 	json_object_end(&j);
-	client_reply_json(c, 200, &out);
+	client_reply_out(c, 200, &j);
 	buf_free(&out);
 }
 

@@ -17,6 +17,7 @@
 #include "shm/layout.h"
 #include "wire/api_error.h"
 #include "wire/control.h"
+#include "wire/json.h"
 
 struct client;
 struct clients;
@@ -53,6 +54,7 @@ struct log_ctx client_log_ctx(const struct client *c);
 /* ---- answering; each request gets exactly one of these ---- */
 
 void client_reply_json(struct client *c, unsigned int status, const struct buf *body);
+void client_reply_out(struct client *c, unsigned int status, const struct json_out *j);
 void client_reply_empty(struct client *c, unsigned int status, const char *extra);
 void client_reply_error(struct client *c, enum api_error error, const char *message);
 void client_reply_error_more(

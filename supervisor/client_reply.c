@@ -112,6 +112,15 @@ void client_reply_json(struct client *c, unsigned int status, const struct buf *
 	    body);
 }
 
+/* What was written into j, if all of it could be. */
+void client_reply_out(struct client *c, unsigned int status, const struct json_out *j)
+{
+	if (json_out_error(j))
+		client_reply_error(c, API_INTERNAL, "the answer does not fit memory");
+	else
+		client_reply_json(c, status, j->b);
+}
+
 void client_reply_empty(struct client *c, unsigned int status, const char *extra)
 {
 	client_send(c,

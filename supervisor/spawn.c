@@ -35,6 +35,19 @@ struct spawn_job {
 	int error; /* set by the child when it could not exec */
 };
 
+/*
+ * What sbxd was started with ignored would stay ignored (systemd ignores SIGPIPE). The plain call,
+ * since a wrapper may note the change in our memory. All zero is SIG_DFL, for any layout.
+ */
+static void spawn_reset_signals(void)
+{
+	static const uint64_t by_default[8];
+
+	for (int sig = 1; sig < NSIG; sig++)
+		(void)syscall(SYS_rt_sigaction, sig, by_default, NULL,
+		    (size_t)(NSIG - 1) / 8); /* not for SIGKILL and SIGSTOP */
+}
+
 /* Runs in the child, on its own stack, in our memory: only plain system calls. */
 static int spawn_child(void *arg)
 {
@@ -51,6 +64,7 @@ static int spawn_child(void *arg)
 	}
 	if (syscall(SYS_close_range, SPAWN_FIRST_FD + SPAWN_FDS, ~0U, 0) < 0)
 		goto fail;
+	spawn_reset_signals();
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL); /* cannot fail with these arguments */
 	execve(job->path, job->argv, job->env);
@@ -84,10 +98,15 @@ static void pick_env(char *out[SPAWN_ENV_MAX + 1])
 
 /* dup2() into a low number must neither hit a source that is still needed nor keep its
  * close-on-exec flag. */
+static int lift_fd(int fd)
+{
+	return fcntl(fd, F_DUPFD_CLOEXEC, SPAWN_FIRST_FD + SPAWN_FDS);
+}
+
 static int lift_fds(const int in[SPAWN_FDS], int out[SPAWN_FDS])
 {
 	for (int i = 0; i < SPAWN_FDS; i++) {
-		out[i] = in[i] < 0 ? -1 : fcntl(in[i], F_DUPFD_CLOEXEC, SPAWN_FIRST_FD + SPAWN_FDS);
+		out[i] = in[i] < 0 ? -1 : lift_fd(in[i]);
 		if (in[i] >= 0 && out[i] < 0)
 			return -errno;
 	}
@@ -125,7 +144,8 @@ static int spawn_clone(struct spawn_job *job, struct spawned *out)
 int spawn_process(
     const char *path, const char *const argv[], const int fds[SPAWN_FDS], struct spawned *out)
 {
-	FD_SCOPED int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	FD_SCOPED int null_low = open("/dev/null", O_RDWR | O_CLOEXEC);
+	FD_SCOPED int null_fd = null_low < 0 ? -1 : lift_fd(null_low);
 	char *env[SPAWN_ENV_MAX + 1];
 	int lifted[SPAWN_FDS] = {-1, -1, -1, -1};
 	struct spawn_job job = {

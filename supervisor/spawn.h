@@ -29,7 +29,7 @@ int spawn_process(
 /* Collects the exit of a process whose pidfd polled readable. Its wait status, or -errno. */
 int spawn_reap(int pidfd);
 
-/* "killed by SIGKILL", "exited with status 1". */
+/* "killed by signal 9 (Killed)", "exited with status 1". */
 void spawn_describe(int status, char *out, size_t size);
 
 #endif

@@ -84,10 +84,9 @@ struct cli_option {
 
 /*
  * Reads a command's options and those that all commands have (--json, --socket, --instance); their
- * values are UTF-8. With
- * `command` the first argument that is no option ends them, as what follows is a command line;
- * otherwise they may stand anywhere. Returns the index of the first argument in argv, or
- * -CLI_USAGE after it has said what is wrong.
+ * values are UTF-8. With `command` the first argument that is no option ends them, as what follows
+ * is a command line; otherwise they may stand anywhere. Returns the index of the first argument in
+ * argv, or -CLI_USAGE after it has said what is wrong.
  */
 int cli_parse(struct cli *cli, const struct cli_option *options, size_t count, bool command,
     int argc, char **argv);

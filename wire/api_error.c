@@ -122,7 +122,7 @@ static int api_error_put_all(struct buf *out, const struct api_error_info *info,
 	size_t before = out->len;
 	int rc = http_put_reply(out, &reply);
 
-	if (rc == 0)
+	if (rc == 0 && !more->no_body)
 		rc = buf_append(out, buf_head(body), body->len);
 	if (rc < 0)
 		out->len = before;

@@ -62,6 +62,7 @@ struct api_error_more {
 	const char *request_id;
 	const char *traceparent;
 	const char *allow; /* the Allow header of a 405 */
+	int no_body;	   /* the answer to a HEAD, which has a length but no body */
 	int has_pool;	   /* then active, warm and replicas are written */
 	uint32_t active;
 	uint32_t warm;

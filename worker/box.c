@@ -23,31 +23,38 @@ static struct box *box_of(struct service *s)
 
 /* ---- what connections and operations want ---- */
 
+/* The word of a connection goes only with what is said of it. */
+static void box_tell_of_conn(struct service *s, enum ctl_type type, unsigned int index,
+    uint64_t seq, const struct ctl_conn *who, const void *bytes, size_t n, int fd)
+{
+	s->held[index] = true;
+	if (control_link_send(
+		&box_of(s)->control, type, seq, who, sizeof(*who), bytes, n, fd, index))
+		return;
+	/* There is no sbxd that wants to know, or that a request could go back to. */
+	s->held[index] = false;
+	report_conn(s->report, index, 0, CONN_FREE);
+}
+
 static bool box_hand_back(struct service *s, int fd, unsigned int index, uint64_t seq,
     const struct ctl_conn *who, const void *bytes, size_t n)
 {
-	struct box *b = box_of(s);
-
-	if (b->control.fd < 0)
+	if (box_of(s)->control.fd < 0)
 		return false;
-	s->held[index] = true;
-	if (!control_link_send(
-		&b->control, CTL_HANDBACK, seq, who, sizeof(*who), bytes, n, fd, index)) {
-		/* sbxd is gone in this moment: so is the client's request. */
-		s->held[index] = false;
-		report_conn(s->report, index, 0, CONN_FREE);
-	}
+	box_tell_of_conn(s, CTL_HANDBACK, index, seq, who, bytes, n, fd);
 	return true;
 }
 
-static void box_conn_gone(struct service *s, uint64_t seq, uint64_t cookie)
+static void box_conn_gone(struct service *s, unsigned int index, uint64_t seq, uint64_t cookie)
 {
 	struct box *b = box_of(s);
 	const struct ctl_conn who = {.cookie = cookie};
 
-	/* Without sbxd there is nobody who wants to know. */
-	(void)control_link_send(
-	    &b->control, CTL_CONN_GONE, seq, &who, sizeof(who), NULL, 0, -1, CONTROL_NO_WORD);
+	if (index < SHM_CONNS)
+		box_tell_of_conn(s, CTL_CONN_GONE, index, seq, &who, NULL, 0, -1);
+	else
+		(void)control_link_send(&b->control, CTL_CONN_GONE, seq, &who, sizeof(who), NULL, 0,
+		    -1, CONTROL_NO_WORD); /* as above */
 	box_leave_if_done(b);
 }
 

@@ -50,12 +50,13 @@ static void conn_free(struct conn *c)
 static void conn_close(struct conn *c)
 {
 	struct service *s = c->s;
+	unsigned int index = c->index;
 	uint64_t cookie = c->who.cookie;
 	uint64_t seq = c->seq;
 
-	conn_mark(c, CONN_FREE);
+	conn_mark(c, CONN_RESPONDING); /* whatever was owed: nobody may answer now */
 	conn_free(c);
-	s->ops->conn_gone(s, seq, cookie);
+	s->ops->conn_gone(s, index, seq, cookie);
 }
 
 /* A name for the request, so that it can be followed through all logs. */
@@ -122,6 +123,7 @@ static bool conn_route(struct conn *c)
 	c->phase = CONN_BODY;
 	c->since_ns = loop_now(c->s->loop);
 	c->keep_alive = h->keep_alive;
+	c->head_request = h->method == HTTP_HEAD;
 	c->body_left = h->content_length;
 	c->body_seen = 0;
 	c->body_max = r ? r->body_max : 0;
@@ -231,6 +233,7 @@ static bool conn_run_flush(struct conn *c)
 	http_in_reset(c->in);
 	c->phase = CONN_HEAD;
 	c->responding = false;
+	c->head_request = false;
 	c->request_id[0] = '\0';
 	c->traceparent[0] = '\0';
 	c->fed = 0;

@@ -68,6 +68,7 @@ struct conn {
 	uint64_t body_seen;
 	uint64_t body_max;
 	bool keep_alive;
+	bool head_request;    /* HEAD: no body in the answer */
 	bool awaits_continue; /* the client sends its body only when it is told to */
 	bool chunked;	      /* the response is */
 	bool responding;

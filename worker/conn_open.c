@@ -63,11 +63,11 @@ void conn_open(struct service *s, int fd, const struct ctl_conn *who, uint64_t s
 		FAULT_POINT("worker.handover");
 		c = conn_create(s, fd, bytes, n);
 		if (!c)
-			report_conn(s->report, index, who->cookie, CONN_FREE);
+			report_conn(s->report, index, who->cookie, CONN_RESPONDING);
 	}
 	if (!c) {
 		conn_refuse(fd, who, API_TOO_MANY, "too many connections to this box");
-		s->ops->conn_gone(s, seq, who->cookie);
+		s->ops->conn_gone(s, index, seq, who->cookie);
 		return;
 	}
 	c->who = *who;

@@ -165,6 +165,7 @@ static void reply_error(
 	conn_mark(c, CONN_RESPONDING);
 	more->request_id = c->request_id;
 	more->traceparent = c->traceparent;
+	more->no_body = c->head_request;
 	if (api_error_put(&c->out, e, message, more, c->keep_alive) < 0)
 		conn_die(c);
 	reply_finish(c);

@@ -176,8 +176,10 @@ static void run_body_end(struct op *op)
 		    s->loop, &r->timeout, r->started_ns + r->req.timeout_ns, run_on_timeout);
 	if (rc < 0) {
 		agent_chan_close(&op->chan);
-		run_refuse(r, rc == -EPIPE ? API_BOX_DIED : API_BOX_RESOURCES,
-		    "too many operations in the box");
+		if (rc == -EPIPE)
+			run_refuse(r, API_BOX_DIED, "the box died");
+		else
+			run_refuse(r, API_BOX_RESOURCES, "too many operations in the box");
 		return;
 	}
 	s->report->work.exec_total++;

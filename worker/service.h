@@ -27,7 +27,7 @@ struct service;
 
 enum service_state {
 	SERVICE_UP,
-	SERVICE_CLOSING, /* stopping in order: operations run to the end of the grace */
+	SERVICE_CLOSING, /* stopping in order: operations run on until the guest has synced */
 	SERVICE_DEAD,	 /* no box any more */
 };
 
@@ -39,8 +39,12 @@ struct service_ops {
 	 */
 	bool (*hand_back)(struct service *s, int fd, unsigned int index, uint64_t seq,
 	    const struct ctl_conn *who, const void *bytes, size_t n);
-	/* A handed-over connection is closed. */
-	void (*conn_gone)(struct service *s, uint64_t seq, uint64_t cookie);
+	/*
+	 * A handed-over connection is closed. Its word stays, held[index] as above, so that sbxd
+	 * writes nothing after a whole or cut response; index SHM_CONNS: there was no word left for
+	 * it.
+	 */
+	void (*conn_gone)(struct service *s, unsigned int index, uint64_t seq, uint64_t cookie);
 	/* The guest does not keep its word: the box must go. */
 	void (*broken)(struct service *s, const char *why);
 };
@@ -57,7 +61,7 @@ struct service {
 	size_t buffered;	       /* of SERVICE_BUFFER_MAX */
 	uint8_t *scratch;	       /* SERVICE_SCRATCH bytes, for whoever runs now */
 	struct conn *conns[SHM_CONNS]; /* by their word in the slot page */
-	bool held[SHM_CONNS];	       /* words of connections that are on their way back */
+	bool held[SHM_CONNS];	       /* words of connections that sbxd is to hear of first */
 	unsigned int conn_count;
 	LIST_HEAD(op_list, op) ops_running;
 };

@@ -63,68 +63,68 @@ const char *child_step_name(uint32_t step)
 	    (1U << CAP_SETGID) | (1U << CAP_SETUID) | (1U << CAP_SETFCAP) | (1U << CAP_SETPCAP) | \
 	    (1U << CAP_NET_BIND_SERVICE) | (1U << CAP_SYS_CHROOT) | (1U << CAP_KILL))
 
-RAW_CHILD static long child_prctl(long option, long a, long b)
+SYS_BARE static long child_prctl(long option, long a, long b)
 {
-	return raw_syscall(SYS_prctl, option, a, b, 0, 0);
+	return sys_call(SYS_prctl, option, a, b, 0, 0);
 }
 
-RAW_CHILD static long child_die_with_worker(struct child *c)
+SYS_BARE static long child_die_with_worker(struct child *c)
 {
 	c->step = STEP_DEATHSIG;
 	return child_prctl(PR_SET_PDEATHSIG, SIGKILL, 0);
 }
 
 /* Waits for start()'s next go. Its death is the end of the stream. */
-RAW_CHILD static long child_wait_go(struct child *c)
+SYS_BARE static long child_wait_go(struct child *c)
 {
 	char go;
 	long rc;
 
 	c->step = STEP_WAIT;
-	rc = raw_syscall(SYS_read, c->sync, RAW_PTR(&go), 1, 0, 0);
+	rc = sys_call(SYS_read, c->sync, RAW_PTR(&go), 1, 0, 0);
 	if (rc == 1)
 		return 0;
 	return rc < 0 ? rc : -EPIPE;
 }
 
 /* exec keeps what is ignored, and the worker ignores SIGPIPE. */
-RAW_CHILD static void child_reset_signals(void)
+SYS_BARE static void child_reset_signals(void)
 {
 	struct {
 		unsigned long handler, flags, restorer, mask;
 	} fallback = {0, 0, 0, 0};
 
 	for (int sig = 1; sig <= 64; sig++)
-		(void)raw_syscall(SYS_rt_sigaction, sig, RAW_PTR(&fallback), 0, KERNEL_SIGSET, 0);
+		(void)sys_call(SYS_rt_sigaction, sig, RAW_PTR(&fallback), 0, KERNEL_SIGSET, 0);
 }
 
-RAW_CHILD static long child_bring_up_loopback(struct child *c)
+SYS_BARE static long child_bring_up_loopback(struct child *c)
 {
 	struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP};
 	long sock;
 	long rc;
 
 	c->step = STEP_LOOPBACK;
-	sock = raw_syscall(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0, 0, 0);
+	sock = sys_call(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0, 0, 0);
 	if (sock < 0)
 		return sock;
-	rc = raw_syscall(SYS_ioctl, sock, SIOCSIFFLAGS, RAW_PTR(&lo), 0, 0);
-	(void)raw_syscall(SYS_close, sock, 0, 0, 0, 0);
+	rc = sys_call(SYS_ioctl, sock, SIOCSIFFLAGS, RAW_PTR(&lo), 0, 0);
+	(void)sys_call(SYS_close, sock, 0, 0, 0, 0);
 	return rc;
 }
 
-RAW_CHILD static long child_limit(int resource, rlim_t value)
+SYS_BARE static long child_limit(int resource, rlim_t value)
 {
 	struct rlimit limit = {value, value};
 
-	return raw_syscall(SYS_prlimit64, 0, resource, RAW_PTR(&limit), 0, 0);
+	return sys_call(SYS_prlimit64, 0, resource, RAW_PTR(&limit), 0, 0);
 }
 
 /*
  * The kernel counts processes for each uid of each user namespace. So this bounds a whole box that
  * has one uid, as an ordinary user's has, even where no cgroup does.
  */
-RAW_CHILD static long child_set_limits(struct child *c)
+SYS_BARE static long child_set_limits(struct child *c)
 {
 	long rc = child_limit(RLIMIT_CORE, NO_CORE);
 
@@ -134,14 +134,14 @@ RAW_CHILD static long child_set_limits(struct child *c)
 }
 
 /* What needs no id map: done while the worker writes it. */
-RAW_CHILD static long child_begin(struct child *c)
+SYS_BARE static long child_begin(struct child *c)
 {
 	size_t len = 0;
 	long rc = child_die_with_worker(c);
 
 	if (rc < 0)
 		return rc;
-	(void)raw_syscall(SYS_close, c->sync_peer, 0, 0, 0, 0); /* so that its end is seen */
+	(void)sys_call(SYS_close, c->sync_peer, 0, 0, 0, 0); /* so that its end is seen */
 	child_reset_signals();
 	c->step = STEP_LIMITS;
 	rc = child_set_limits(c);
@@ -152,48 +152,48 @@ RAW_CHILD static long child_begin(struct child *c)
 	c->step = STEP_HOSTNAME;
 	while (c->hostname[len])
 		len++;
-	rc = raw_syscall(SYS_sethostname, RAW_PTR(c->hostname), (long)len, 0, 0, 0);
+	rc = sys_call(SYS_sethostname, RAW_PTR(c->hostname), (long)len, 0, 0, 0);
 	if (rc < 0)
 		return rc;
 	c->step = STEP_PRIVATE;
-	return raw_syscall(SYS_mount, RAW_PTR(NULL), RAW_PTR("/"), RAW_PTR(NULL),
-	    MS_REC | MS_PRIVATE, RAW_PTR(NULL));
+	return sys_call(SYS_mount, RAW_PTR(NULL), RAW_PTR("/"), RAW_PTR(NULL), MS_REC | MS_PRIVATE,
+	    RAW_PTR(NULL));
 }
 
-RAW_CHILD static long child_become_root(struct child *c)
+SYS_BARE static long child_become_root(struct child *c)
 {
 	long rc;
 
 	c->step = STEP_IDS;
-	rc = raw_syscall(SYS_setresgid, 0, 0, 0, 0, 0);
+	rc = sys_call(SYS_setresgid, 0, 0, 0, 0, 0);
 	/* With one mapped id the kernel does not let groups go. */
 	if (rc == 0 && (c->flags & CHILD_PRIVILEGED))
-		rc = raw_syscall(SYS_setgroups, 0, RAW_PTR(NULL), 0, 0, 0);
+		rc = sys_call(SYS_setgroups, 0, RAW_PTR(NULL), 0, 0, 0);
 	if (rc == 0)
-		rc = raw_syscall(SYS_setresuid, 0, 0, 0, 0, 0);
+		rc = sys_call(SYS_setresuid, 0, 0, 0, 0, 0);
 	/* New ids have cleared it. */
 	return rc < 0 ? rc : child_die_with_worker(c);
 }
 
 /* What sbx-guest expects: its stream at 0 and 1, /dev/null at 2; the rest closes at exec. */
-RAW_CHILD static long child_arrange_fds(struct child *c)
+SYS_BARE static long child_arrange_fds(struct child *c)
 {
 	long null;
 	long rc;
 
 	c->step = STEP_DESCRIPTORS;
-	null = raw_syscall(SYS_openat, AT_FDCWD, RAW_PTR("/dev/null"), O_RDWR | O_CLOEXEC, 0, 0);
+	null = sys_call(SYS_openat, AT_FDCWD, RAW_PTR("/dev/null"), O_RDWR | O_CLOEXEC, 0, 0);
 	rc = null;
 	if (rc >= 0)
-		rc = raw_syscall(SYS_dup3, null, 2, 0, 0, 0);
+		rc = sys_call(SYS_dup3, null, 2, 0, 0, 0);
 	for (int fd = 0; rc >= 0 && fd < 2; fd++)
-		rc = raw_syscall(SYS_dup3, c->stream, fd, 0, 0, 0);
+		rc = sys_call(SYS_dup3, c->stream, fd, 0, 0, 0);
 	if (rc >= 0)
-		rc = raw_syscall(SYS_close_range, 3, ~0U, CLOSE_ON_EXEC, 0, 0);
+		rc = sys_call(SYS_close_range, 3, ~0U, CLOSE_ON_EXEC, 0, 0);
 	return rc < 0 ? rc : 0;
 }
 
-RAW_CHILD static long child_drop_caps(struct child *c)
+SYS_BARE static long child_drop_caps(struct child *c)
 {
 	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
 	struct __user_cap_data_struct caps[2] = {
@@ -214,13 +214,13 @@ RAW_CHILD static long child_drop_caps(struct child *c)
 	}
 	rc = child_prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0);
 	if (rc == 0)
-		rc = raw_syscall(SYS_capset, RAW_PTR(&head), RAW_PTR(caps), 0, 0, 0);
+		rc = sys_call(SYS_capset, RAW_PTR(&head), RAW_PTR(caps), 0, 0, 0);
 	if (rc == 0)
 		rc = child_prctl(PR_SET_NO_NEW_PRIVS, 1, 0);
 	return rc;
 }
 
-RAW_CHILD static long child_load_filter(struct child *c)
+SYS_BARE static long child_load_filter(struct child *c)
 {
 	struct sock_fprog prog = {
 	    .len = (unsigned short)c->prep->filter_len,
@@ -228,10 +228,10 @@ RAW_CHILD static long child_load_filter(struct child *c)
 	};
 
 	c->step = STEP_SECCOMP;
-	return raw_syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, RAW_PTR(&prog), 0, 0);
+	return sys_call(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, RAW_PTR(&prog), 0, 0);
 }
 
-RAW_CHILD static long child_exec(struct child *c)
+SYS_BARE static long child_exec(struct child *c)
 {
 	char *const argv[] = {(char *)(uintptr_t) "sbx-guest", NULL};
 	char *const envp[] = {NULL};
@@ -240,12 +240,12 @@ RAW_CHILD static long child_exec(struct child *c)
 	c->step = STEP_EXEC;
 	if (c->flags & CHILD_TRIAL)
 		return 0;
-	(void)raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, RAW_PTR(none), 0, KERNEL_SIGSET, 0);
-	return raw_syscall(
+	(void)sys_call(SYS_rt_sigprocmask, SIG_SETMASK, RAW_PTR(none), 0, KERNEL_SIGSET, 0);
+	return sys_call(
 	    SYS_execveat, c->guest, RAW_PTR(""), RAW_PTR(argv), RAW_PTR(envp), AT_EMPTY_PATH);
 }
 
-RAW_CHILD static long child_run(struct child *c)
+SYS_BARE static long child_run(struct child *c)
 {
 	long rc = child_begin(c);
 
@@ -253,10 +253,10 @@ RAW_CHILD static long child_run(struct child *c)
 		rc = child_wait_go(c);
 	if (rc == 0)
 		rc = child_become_root(c);
-	(void)raw_syscall(SYS_umask, 0, 0, 0, 0, 0);
+	(void)sys_call(SYS_umask, 0, 0, 0, 0, 0);
 	if (rc == 0)
 		rc = child_build_root(c);
-	(void)raw_syscall(SYS_umask, 022, 0, 0, 0, 0);
+	(void)sys_call(SYS_umask, 022, 0, 0, 0, 0);
 	if (rc == 0)
 		rc = child_arrange_fds(c);
 	if (rc == 0)
@@ -264,7 +264,7 @@ RAW_CHILD static long child_run(struct child *c)
 	if (rc < 0)
 		return rc;
 	c->step = STEP_CGROUP;
-	rc = raw_syscall(SYS_unshare, NEWCGROUP, 0, 0, 0, 0);
+	rc = sys_call(SYS_unshare, NEWCGROUP, 0, 0, 0, 0);
 	if (rc == 0)
 		rc = child_drop_caps(c);
 	if (rc == 0)
@@ -274,7 +274,7 @@ RAW_CHILD static long child_run(struct child *c)
 	return rc;
 }
 
-RAW_CHILD long child_main(void *arg)
+SYS_BARE long child_main(void *arg)
 {
 	struct child *c = arg;
 	long rc = child_run(c);

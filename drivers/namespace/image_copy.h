@@ -9,8 +9,8 @@
 
 /*
  * Copies `name` below src to the same name below dst: a file, a link as it is, or a whole
- * directory. What is missing, no file, compressed (manual pages) or not
- * readable by everybody is left out. 0 or -errno.
+ * directory. What is missing, no file, compressed (manual pages) or not readable by everybody is
+ * left out. 0 or -errno.
  */
 int image_copy(int src, int dst, const char *name);
 

@@ -1,34 +1,17 @@
 /*
- * raw: system calls without the C library, for the cloned child only.
- *
- * The child shares the worker's memory until it execs, and with it the C library's errno, locks and
- * caches: it must not touch them. These return the kernel's value: >= 0, or -errno.
+ * raw: a child that shares the worker's memory until it execs, and with it the C library's errno,
+ * locks and caches: it must not touch them, and uses lib/sys.h only.
  */
 #ifndef SBXD_DRIVERS_NAMESPACE_RAW_H
 #define SBXD_DRIVERS_NAMESPACE_RAW_H
 
 #include <stdint.h>
-#include <sys/syscall.h>
 
-/* The sanitizers' runtime is part of the C library in this sense. */
-#define RAW_CHILD __attribute__((no_sanitize("address", "undefined"), no_sanitize("thread")))
+#include "lib/sys.h"
 
 #define RAW_PTR(p) ((long)(uintptr_t)(p))
 
 #if defined(__x86_64__)
-
-RAW_CHILD static inline long raw_syscall(long n, long a, long b, long c, long d, long e)
-{
-	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = e;
-	long ret;
-
-	__asm__ volatile("syscall"
-			 : "=a"(ret)
-			 : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
-			 : "rcx", "r11", "memory");
-	return ret;
-}
 
 /* clone3() on a stack of its own: the child runs fn(arg) and exits with its result. */
 static inline long raw_clone3(void *args, uint64_t size, long (*fn)(void *), void *arg)
@@ -56,22 +39,6 @@ static inline long raw_clone3(void *args, uint64_t size, long (*fn)(void *), voi
 }
 
 #elif defined(__aarch64__)
-
-RAW_CHILD static inline long raw_syscall(long n, long a, long b, long c, long d, long e)
-{
-	register long x8 __asm__("x8") = n;
-	register long x0 __asm__("x0") = a;
-	register long x1 __asm__("x1") = b;
-	register long x2 __asm__("x2") = c;
-	register long x3 __asm__("x3") = d;
-	register long x4 __asm__("x4") = e;
-
-	__asm__ volatile("svc 0"
-			 : "+r"(x0)
-			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4)
-			 : "memory");
-	return x0;
-}
 
 /* clone3() on a stack of its own: the child runs fn(arg) and exits with its result. */
 static inline long raw_clone3(void *args, uint64_t size, long (*fn)(void *), void *arg)

@@ -21,20 +21,20 @@
 #define SAFE (MS_NOSUID | MS_NODEV)
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-RAW_CHILD static long root_mount(const char *source, const char *target, const char *type,
+SYS_BARE static long root_mount(const char *source, const char *target, const char *type,
     unsigned long flags, const char *options)
 {
-	return raw_syscall(SYS_mount, RAW_PTR(source), RAW_PTR(target), RAW_PTR(type), (long)flags,
+	return sys_call(SYS_mount, RAW_PTR(source), RAW_PTR(target), RAW_PTR(type), (long)flags,
 	    RAW_PTR(options));
 }
 
-RAW_CHILD static long root_bind(const char *source, const char *target)
+SYS_BARE static long root_bind(const char *source, const char *target)
 {
 	return root_mount(source, target, NULL, MS_BIND, NULL);
 }
 
 /* Appends src to the string in dst of the given size; what does not fit is cut. */
-RAW_CHILD static void root_path(char *dst, size_t size, const char *head, const char *tail)
+SYS_BARE static void root_path(char *dst, size_t size, const char *head, const char *tail)
 {
 	size_t n = 0;
 
@@ -78,23 +78,23 @@ static const struct scratch_dir owned_dirs[] = {
     {"u0/var/tmp", 01777},
 };
 
-RAW_CHILD static long root_make_dirs(const struct scratch_dir *dirs, size_t count)
+SYS_BARE static long root_make_dirs(const struct scratch_dir *dirs, size_t count)
 {
 	long rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < count; i++)
-		rc = raw_syscall(SYS_mkdirat, AT_FDCWD, RAW_PTR(dirs[i].path), dirs[i].mode, 0, 0);
+		rc = sys_call(SYS_mkdirat, AT_FDCWD, RAW_PTR(dirs[i].path), dirs[i].mode, 0, 0);
 	return rc;
 }
 
-RAW_CHILD static long root_make_scratch(struct child *c)
+SYS_BARE static long root_make_scratch(struct child *c)
 {
 	long rc;
 
 	c->step = STEP_SCRATCH;
 	rc = root_mount("scratch", "/tmp", "tmpfs", SAFE, c->scratch);
 	if (rc == 0)
-		rc = raw_syscall(SYS_chdir, RAW_PTR("/tmp"), 0, 0, 0, 0);
+		rc = sys_call(SYS_chdir, RAW_PTR("/tmp"), 0, 0, 0, 0);
 	if (rc == 0)
 		rc = root_make_dirs(scratch_dirs, COUNT(scratch_dirs));
 	if (rc == 0 && (c->flags & CHILD_LAYER_FOREIGN))
@@ -103,17 +103,17 @@ RAW_CHILD static long root_make_scratch(struct child *c)
 }
 
 /* Read-only without set-uid and devices, whatever else the mount already is. */
-RAW_CHILD static long root_harden(const char *target)
+SYS_BARE static long root_harden(const char *target)
 {
 	struct mount_attr attr = {
 	    .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
 	};
 
-	return raw_syscall(
+	return sys_call(
 	    SYS_mount_setattr, AT_FDCWD, RAW_PTR(target), 0, RAW_PTR(&attr), sizeof(attr));
 }
 
-RAW_CHILD static long root_bind_hardened(const char *source, const char *target)
+SYS_BARE static long root_bind_hardened(const char *source, const char *target)
 {
 	long rc = root_bind(source, target);
 
@@ -121,13 +121,13 @@ RAW_CHILD static long root_bind_hardened(const char *source, const char *target)
 }
 
 /* Layers that the worker could not clone, before the scratch covers what may be their place. */
-RAW_CHILD static long root_take_layers(struct child *c, long layers[NS_LOWERS])
+SYS_BARE static long root_take_layers(struct child *c, long layers[NS_LOWERS])
 {
 	c->step = STEP_LAYERS;
 	for (size_t i = 0; i < NS_LOWERS; i++) {
 		layers[i] = c->lower[i];
 		if (layers[i] < 0)
-			layers[i] = raw_syscall(SYS_open_tree, AT_FDCWD, RAW_PTR(c->prep->lower[i]),
+			layers[i] = sys_call(SYS_open_tree, AT_FDCWD, RAW_PTR(c->prep->lower[i]),
 			    OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC, 0, 0);
 		if (layers[i] < 0)
 			return layers[i];
@@ -136,15 +136,15 @@ RAW_CHILD static long root_take_layers(struct child *c, long layers[NS_LOWERS])
 }
 
 /* Those that the worker has cloned are hardened already. */
-RAW_CHILD static long root_attach_layers(struct child *c, const long layers[NS_LOWERS])
+SYS_BARE static long root_attach_layers(struct child *c, const long layers[NS_LOWERS])
 {
 	static const char *const places[NS_LOWERS] = {"l0", "l1"};
 	long rc = 0;
 
 	c->step = STEP_LAYERS;
 	for (size_t i = 0; rc == 0 && i < NS_LOWERS; i++) {
-		rc = raw_syscall(SYS_move_mount, layers[i], RAW_PTR(""), AT_FDCWD,
-		    RAW_PTR(places[i]), MOVE_MOUNT_F_EMPTY_PATH);
+		rc = sys_call(SYS_move_mount, layers[i], RAW_PTR(""), AT_FDCWD, RAW_PTR(places[i]),
+		    MOVE_MOUNT_F_EMPTY_PATH);
 		if (rc == 0 && c->lower[i] < 0)
 			rc = root_harden(places[i]);
 	}
@@ -152,7 +152,7 @@ RAW_CHILD static long root_attach_layers(struct child *c, const long layers[NS_L
 }
 
 /* The layer of an image lies below ours, which has the mount points; /usr is a tree of its own. */
-RAW_CHILD static long root_mount_overlays(struct child *c)
+SYS_BARE static long root_mount_overlays(struct child *c)
 {
 	bool usr = c->prep->flags & NS_F_USR;
 	long rc;
@@ -168,7 +168,7 @@ RAW_CHILD static long root_mount_overlays(struct child *c)
 	    "usr", "root/usr", "overlay", SAFE, "lowerdir=l1,upperdir=u1,workdir=w1,userxattr");
 }
 
-RAW_CHILD static long root_bind_dirs(struct child *c)
+SYS_BARE static long root_bind_dirs(struct child *c)
 {
 	char target[32];
 	long rc = 0;
@@ -190,7 +190,7 @@ static const char *const devices[] = {
     "/dev/tty",
 };
 
-RAW_CHILD static long root_make_dev(struct child *c)
+SYS_BARE static long root_make_dev(struct child *c)
 {
 	char target[32];
 	long rc = 0;
@@ -215,7 +215,7 @@ RAW_CHILD static long root_make_dev(struct child *c)
  * While procfs is read-only its bind mounts are born read-only: one call for each, and one to make
  * procfs itself writable again.
  */
-RAW_CHILD static long root_make_proc(struct child *c)
+SYS_BARE static long root_make_proc(struct child *c)
 {
 	const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
 	const struct ns_mask *m;
@@ -240,23 +240,23 @@ RAW_CHILD static long root_make_proc(struct child *c)
 	return rc;
 }
 
-RAW_CHILD static long root_enter(struct child *c)
+SYS_BARE static long root_enter(struct child *c)
 {
 	long rc;
 
 	c->step = STEP_PIVOT;
-	rc = raw_syscall(SYS_chdir, RAW_PTR("root"), 0, 0, 0, 0);
+	rc = sys_call(SYS_chdir, RAW_PTR("root"), 0, 0, 0, 0);
 	/* The old root ends up on top of the new one at ".", and is taken off from there. */
 	if (rc == 0)
-		rc = raw_syscall(SYS_pivot_root, RAW_PTR("."), RAW_PTR("."), 0, 0, 0);
+		rc = sys_call(SYS_pivot_root, RAW_PTR("."), RAW_PTR("."), 0, 0, 0);
 	if (rc == 0)
-		rc = raw_syscall(SYS_umount2, RAW_PTR("."), MNT_DETACH, 0, 0, 0);
+		rc = sys_call(SYS_umount2, RAW_PTR("."), MNT_DETACH, 0, 0, 0);
 	if (rc == 0)
-		rc = raw_syscall(SYS_chdir, RAW_PTR("/"), 0, 0, 0, 0);
+		rc = sys_call(SYS_chdir, RAW_PTR("/"), 0, 0, 0, 0);
 	return rc;
 }
 
-RAW_CHILD long child_build_root(struct child *c)
+SYS_BARE long child_build_root(struct child *c)
 {
 	long layers[NS_LOWERS];
 	long rc = root_take_layers(c, layers);

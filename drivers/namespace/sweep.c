@@ -5,13 +5,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "drivers/namespace/cgroup.h"
 #include "drivers/namespace/cgroup_site.h"
 #include "drivers/namespace/namespace.h"
 #include "drivers/namespace/site.h"
+#include "drivers/namespace/userns.h"
 #include "lib/clock.h"
 #include "lib/fault.h"
 #include "lib/fd.h"
@@ -57,8 +60,6 @@ static int sweep_kill_first(pid_t pid, uint64_t start, uint64_t deadline_ns)
 	uint64_t now = clock_now_ns();
 	int rc;
 
-	if (pid <= 0)
-		return 0;
 	pidfd = proc_open_exact(pid, start);
 	if (pidfd < 0)
 		return pidfd == -ESRCH ? 0 : pidfd;
@@ -67,6 +68,23 @@ static int sweep_kill_first(pid_t pid, uint64_t start, uint64_t deadline_ns)
 		rc = proc_wait_gone(
 		    pidfd, deadline_ns > now ? (int)((deadline_ns - now) / NS_PER_MS) + 1 : 0);
 	return rc == -ESRCH ? 0 : rc;
+}
+
+/*
+ * What the table says is the word of a worker, which may lie: a process counts only when it is in a
+ * user namespace that the worker of that slot made. Of one that cannot be seen, record and cgroup
+ * tell as well.
+ */
+static bool sweep_is_of_box(const struct sweep *s, pid_t pid)
+{
+	const char *slot = s->name + strlen("sbxd-") + strlen(s->site->instance) + 1;
+	uid_t maker = geteuid();
+	uid_t owner;
+
+	if (s->site->uid_base)
+		maker = s->site->uid_base + (uint32_t)strtoul(slot, NULL, 10) * DRIVER_UIDS +
+			DRIVER_WORKER_UID;
+	return pid > 0 && userns_owner(pid, &owner) == 0 && owner == maker;
 }
 
 static int sweep_destroy(void *ctx, const char *parent)
@@ -82,8 +100,10 @@ static int sweep_clean(struct sweep *s, pid_t pid, uint64_t start)
 	FD_SCOPED int dir = site_dir_open(s->site);
 	pid_t recorded = 0;
 	uint64_t recorded_start = 0;
-	int rc = sweep_kill_first(pid, start, s->deadline_ns);
+	int rc = 0;
 
+	if (sweep_is_of_box(s, pid))
+		rc = sweep_kill_first(pid, start, s->deadline_ns);
 	if (rc < 0 || dir < 0)
 		return dir == -ENOENT ? rc : rc < 0 ? rc : dir;
 	if (site_record_read(s->site, s->name, &recorded, &recorded_start) == 0)

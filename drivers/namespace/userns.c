@@ -8,10 +8,13 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/mount.h>
+#include <linux/nsfs.h>
 #include <sched.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -54,6 +57,24 @@ int userns_resume(const struct userns_self *self)
 	if (self->dumpable == 1 && prctl(PR_SET_DUMPABLE, 1) < 0)
 		return -errno;
 	return 0;
+}
+
+int userns_owner(pid_t pid, uid_t *owner)
+{
+	struct stat own;
+	struct stat its;
+	char path[32];
+	FD_SCOPED int ns = -1;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
+	ns = open(path, O_RDONLY | O_CLOEXEC);
+	if (ns < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	if (fstat(ns, &its) < 0 || stat("/proc/self/ns/user", &own) < 0)
+		return -errno;
+	if (own.st_dev == its.st_dev && own.st_ino == its.st_ino)
+		return -ESRCH;
+	return ioctl(ns, NS_GET_OWNER_UID, owner) < 0 ? -errno : 0;
 }
 
 int userns_write_maps(int procfd, uid_t base)

@@ -21,6 +21,12 @@ int userns_assume(uid_t id, struct userns_self *self);
 int userns_resume(const struct userns_self *self);
 
 /*
+ * Who made the user namespace that pid is in. -ESRCH when the process is gone or is in the caller's
+ * own, another -errno when that cannot be seen. 0 or -errno.
+ */
+int userns_owner(pid_t pid, uid_t *owner);
+
+/*
  * Writes the id maps of the process whose /proc directory is procfd. With base != 0 the box's ids
  * 0 .. DRIVER_BOX_UIDS-1 are base ...; else its id 0 is the caller's own. 0 or -errno.
  */

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/clock.h"
@@ -201,6 +202,29 @@ static void test_cleanup_spares_a_reused_pid(void **state)
 	fixture_box_free(b);
 }
 
+/* Nor one that is who it was told to be, but is in no box: a worker that lies about its box. */
+static void test_cleanup_spares_others(void **state)
+{
+	struct fixture *f = fixture_current();
+	struct fixture_box *b = fixture_box_new(f, 3);
+	struct err err = {0};
+	uint64_t start = 0;
+	pid_t other = fork();
+
+	(void)state;
+	assert_true(other >= 0);
+	if (other == 0) {
+		(void)pause();
+		_exit(0);
+	}
+	assert_int_equal(proc_start_time(other, &start), 0);
+	assert_int_equal(f->driver->cleanup(&f->site, b->name, other, start, &err), 0);
+	assert_int_equal(waitpid(other, NULL, WNOHANG), 0);
+	assert_int_equal(kill(other, SIGKILL), 0);
+	assert_int_equal(waitpid(other, NULL, 0), other);
+	fixture_box_free(b);
+}
+
 static void assert_start_fails(struct fixture_box *b, int code)
 {
 	struct fixture *f = fixture_current();
@@ -300,6 +324,7 @@ int conformance_lifecycle(void)
 	    WITH_BOX(test_cleanup_kills_a_live_box),
 	    cmocka_unit_test(test_cleanup_refuses_foreign_names),
 	    cmocka_unit_test(test_cleanup_spares_a_reused_pid),
+	    cmocka_unit_test(test_cleanup_spares_others),
 	    cmocka_unit_test(test_failed_start_leaves_nothing),
 	    WITH_BOX(test_name_in_use_is_refused),
 	    cmocka_unit_test(test_many_at_once),

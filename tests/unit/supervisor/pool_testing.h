@@ -55,8 +55,17 @@ struct rig_slot {
 	uint64_t generation;
 };
 
+/* What sbxd does beside the pool, for tests of that; all may be NULL. */
+struct rig_hooks {
+	void (*acted)(void *ctx, const struct pool_action *a); /* an action was performed */
+	void (*publish)(void *ctx, const struct pool_box *b);  /* the box has changed */
+	void (*settled)(void *ctx); /* all that an event brought is done */
+	void *ctx;
+};
+
 struct rig {
 	struct pool *pool;
+	struct rig_hooks hooks;
 	struct pool_rules rules;
 	uint64_t now;
 	uint32_t in_flight[RIG_SLOTS]; /* the gauge */
@@ -214,17 +223,24 @@ static inline void rig_take_action(struct rig *r, const struct pool_action *a)
 	}
 	RIG_CHECK(r, r->log_count < RIG_LOG);
 	r->log[r->log_count++] = *a;
+	if (r->hooks.acted)
+		r->hooks.acted(r->hooks.ctx, a);
 }
 
 static inline void rig_take_actions(struct rig *r)
 {
+	const struct pool_box *b;
 	struct pool_action a;
 
 	while (pool_next_action(r->pool, &a))
 		rig_take_action(r, &a);
-	while (pool_next_dirty(r->pool))
-		;
+	while ((b = pool_next_dirty(r->pool))) {
+		if (r->hooks.publish)
+			r->hooks.publish(r->hooks.ctx, b);
+	}
 	rig_check_pool(r);
+	if (r->hooks.settled)
+		r->hooks.settled(r->hooks.ctx);
 }
 
 /* ---- the worker's side ---- */

@@ -110,6 +110,27 @@ static void test_plain(void **state)
 	http_in_free(in);
 }
 
+static void test_no_body(void **state)
+{
+	const struct api_error_more more = {.no_body = 1};
+	struct http_in *in = http_in_create(HTTP_RESPONSE);
+	const uint8_t *body = NULL;
+	size_t body_len = 0;
+	struct err err;
+	struct buf b;
+	size_t used;
+
+	(void)state;
+	buf_init(&b, 4096);
+	assert_int_equal(api_error_put(&b, API_METHOD, "no", &more, 1), 0);
+	assert_int_equal(
+	    http_in_feed(in, buf_head(&b), b.len, &used, &body, &body_len, &err), HTTP_HEAD_DONE);
+	assert_int_equal(used, b.len);
+	assert_true(http_in_head(in)->content_length > 0);
+	buf_free(&b);
+	http_in_free(in);
+}
+
 static void test_capacity(void **state)
 {
 	const struct api_error_more more = {.retry_after_seconds = 1.25,
@@ -192,6 +213,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_vocabulary),
 	    cmocka_unit_test(test_plain),
+	    cmocka_unit_test(test_no_body),
 	    cmocka_unit_test(test_capacity),
 	    cmocka_unit_test(test_retry_after_is_whole),
 	    cmocka_unit_test(test_allow),

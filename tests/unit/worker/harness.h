@@ -75,11 +75,16 @@ static inline bool h_hand_back(struct service *s, int fd, unsigned int index, ui
 	return true;
 }
 
-static inline void h_conn_gone(struct service *s, uint64_t seq, uint64_t cookie)
+static inline void h_conn_gone(struct service *s, unsigned int index, uint64_t seq, uint64_t cookie)
 {
 	struct harness *h = (struct harness *)(void *)s;
 
 	(void)seq;
+	if (index < SHM_CONNS) {
+		/* Nobody may answer any more; free when sbxd knows. */
+		assert_int_equal(CONN_STATE(s->report->page->conns[index]), CONN_RESPONDING);
+		report_conn(s->report, index, 0, CONN_FREE);
+	}
 	h->gone++;
 	h->gone_cookie = cookie;
 }

@@ -216,6 +216,28 @@ static void test_method_and_unknown(void **state)
 	assert_false(h->answer_ended); /* all of these leave the connection usable */
 }
 
+static void test_head_has_no_body(void **state)
+{
+	struct harness *h = *state;
+	struct http_in *in = http_in_create(HTTP_RESPONSE);
+	const uint8_t *body = NULL;
+	size_t body_len = 0;
+	size_t used = 0;
+	struct err err;
+
+	h_request(h, "HEAD", "fs/read", "", "");
+	h_client_send(h, "GET " H_BOX "/fs/nothing HTTP/1.1\r\nHost: x\r\n\r\n");
+	h_expect(h, "HTTP/1.1 404 ");
+	assert_int_equal(
+	    http_in_feed(in, buf_head(&h->answer), h->answer.len, &used, &body, &body_len, &err),
+	    HTTP_HEAD_DONE);
+	assert_int_equal(http_in_head(in)->status, 405);
+	assert_true(http_in_head(in)->content_length > 0);
+	/* The next answer begins right behind it. */
+	assert_memory_equal(buf_head(&h->answer) + used, "HTTP/1.1 404 ", 13);
+	http_in_free(in);
+}
+
 static void test_malformed_and_oversized_heads(void **state)
 {
 	struct harness *h = *state;
@@ -429,6 +451,7 @@ int main(void)
 	    TEST(test_other_spelling_goes_back),
 	    TEST(test_orphan_answers_503),
 	    TEST(test_method_and_unknown),
+	    TEST(test_head_has_no_body),
 	    TEST(test_malformed_and_oversized_heads),
 	    TEST(test_too_large_body),
 	    TEST(test_body_is_drained),
