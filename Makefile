@@ -223,11 +223,17 @@ fuzz: $(FUZZ_BIN)
 CHECK_PROGRAMS := $(CHK)/sbxd $(CHK)/sbx-worker $(CHK)/sbx-guest $(CHK)/sbxctl
 INTEG := $(sort $(patsubst tests/integ/%.py,%,$(wildcard tests/integ/test_*.py)))
 
-.PHONY: check check-programs conformance integ
+# What check runs after building. Sanitized programs do not run under valgrind.
+CHECKS := unit $(if $(SAN_THREAD),,conformance integ) $(if $(SAN),,check-valgrind-short)
+JOBS := $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
+
+.PHONY: check check-built check-programs conformance integ
 check: deps
-	$(Q)$(MAKE) --no-print-directory WERROR=1 all unit $(if $(SAN_THREAD),,conformance integ) deps-check
+	$(Q)$(MAKE) --no-print-directory $(JOBS) WERROR=1 all check-built
+	$(Q)$(MAKE) --no-print-directory WERROR=1 $(CHECKS) deps-check
 	@echo "all tests passed"
 
+check-built: $(UNIT_BIN) $(CHK)/conformance check-programs
 check-programs: $(CHECK_PROGRAMS)
 
 conformance: $(CHK)/conformance check-programs
@@ -236,11 +242,30 @@ conformance: $(CHK)/conformance check-programs
 integ: check-programs
 	$(Q)cd tests/integ && SBX_SAN=$(SAN) SBX_BUILD=$(CURDIR)/$(CHK) python3 -m unittest $(if $(V),-v) $(or $(TEST),$(INTEG))
 
+# sbxd under valgrind, over the integration tests whose daemon is not restarted (tests/valgrind/pidfd.c says why).
+VALGRIND := valgrind --error-exitcode=99 --leak-check=full --track-fds=yes --trace-children=no
+VALGRIND_TESTS := $(filter-out test_config test_user,$(INTEG))
+VALGRIND_SHORT := test_main_job test_run test_faults
+
+$(CHK)/valgrind_pidfd.so: tests/valgrind/pidfd.c
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) $(CHK_CFLAGS) -fPIC -shared -o $@ $<
+
+.PHONY: check-valgrind check-valgrind-short
+check-valgrind-short:
+	$(Q)$(MAKE) --no-print-directory check-valgrind TEST="$(VALGRIND_SHORT)"
+
+check-valgrind: check-programs $(CHK)/valgrind_pidfd.so
+	$(Q)cd tests/integ && SBX_BUILD=$(CURDIR)/$(CHK) SBX_BOUND=120 \
+		SBX_WRAPPER="env LD_PRELOAD=$(CURDIR)/$(CHK)/valgrind_pidfd.so $(VALGRIND)" \
+		python3 -m unittest $(if $(V),-v) $(or $(TEST),$(VALGRIND_TESTS))
+
 # ---- the main job, shown -------------------------------------------------------------------------------------------
 
 .PHONY: demo
 demo: deps
-	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(MAKE) --no-print-directory $(JOBS) all
 	$(Q)tools/demo.sh
 
 .PHONY: deps
@@ -259,7 +284,7 @@ bench: all build/sbx-bench
 
 # ---- keeping house -------------------------------------------------------------------------------------------------
 
-C_FILES := $(shell git ls-files '*.c' '*.h' 2>/dev/null)
+C_FILES = $(sort $(shell find drivers guest lib shm supervisor tests tools wire worker -name '*.[ch]'))
 
 .PHONY: format format-check tidy deps-check compdb clean help install
 format:
@@ -291,6 +316,7 @@ help:
 	@echo "make check           install what is missing, build, and run every test (as root)"
 	@echo "  SAN=address,undefined | SAN=thread   the same with sanitizers (thread: unit tests of what threads share)"
 	@echo "make unit | conformance | integ        parts of check; integ TEST=test_run V=1: one file of tests"
+	@echo "make check-valgrind  sbxd under valgrind, over the integration tests (check runs some of them so)"
 	@echo "make fuzz T=60       each fuzz target for T seconds"
 	@echo "make bench           speed, as ratios to baselines of the same run"
 	@echo "make format | format-check | tidy | deps-check | compdb"

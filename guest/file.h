@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "guest/out.h"
+
 struct guest;
 struct operation;
 struct shim;
@@ -18,6 +20,8 @@ struct shim;
 struct file_reader {
 	int fd;
 	bool lines;
+	bool sized; /* what is left is what the file said that it has */
+	struct out_told told;
 	uint64_t offset; /* of the next byte */
 	uint64_t left;	 /* bytes that may still be sent */
 	uint64_t line;	 /* number of the line at offset, from 1 */

@@ -13,7 +13,8 @@
 #include "guest/mux.h"
 #include "guest/path.h"
 
-#define READ_SKIP_CHUNKS 16 /* looked through in one step, so that others have their turn */
+#define READ_SKIP_CHUNKS 16	    /* looked through in one step, so that others have their turn */
+#define READ_SEND_MIN (16U * 1024U) /* less of a file's middle is copied: it costs fewer calls */
 
 static void read_fail(struct guest *g, struct channel *c, const char *path, int err)
 {
@@ -52,7 +53,8 @@ static int read_start(struct guest *g, struct channel *c, uint64_t limit)
 	/* What is appended from now on is not read, or a busy log would never end. Files of /proc
 	 * have size 0 and are read to their end. */
 	r->left = limit;
-	if (size == 0)
+	r->sized = size > 0;
+	if (!r->sized)
 		return 0;
 	size = size > r->offset ? size - r->offset : 0;
 	if (r->left > size)
@@ -109,9 +111,12 @@ static void read_end(struct guest *g, struct channel *c, uint32_t flags)
 
 static void read_wait(struct guest *g, struct channel *c, struct pollfd *w, uint64_t *at)
 {
+	const struct file_reader *r = &c->u.reader;
+
 	(void)w;
-	if (c->credit[AGENT_STDOUT] > 0 && !g->out.blocked)
-		*at = 0; /* a regular file is always ready */
+	/* A regular file is always ready; and its end, or its loss, needs no credit. */
+	if (!g->out.blocked && (c->credit[AGENT_STDOUT] > 0 || r->left == 0 || r->told.cut))
+		*at = 0;
 }
 
 /* Counts n sent bytes of the file; ends the channel when it was the last. */
@@ -123,6 +128,29 @@ static void read_sent(struct channel *c, size_t consumed, size_t n)
 	r->left -= consumed;
 	r->sent += n;
 	c->credit[AGENT_STDOUT] -= n;
+}
+
+static void read_cut(struct guest *g, struct channel *c, int err)
+{
+	mux_fail_str(g, c, err != 0 ? path_code(err) : AGENT_E_IO, err,
+	    err != 0 ? strerror(err) : "the file was cut short while it was read");
+}
+
+/* Sends what is sent without being copied: whole payloads of a file that said how large it is. */
+static void read_send(struct guest *g, struct channel *c)
+{
+	struct file_reader *r = &c->u.reader;
+
+	while (r->left >= AGENT_PAYLOAD_MAX && c->credit[AGENT_STDOUT] >= READ_SEND_MIN &&
+	       !r->told.copied && !r->told.cut) {
+		size_t n = AGENT_PAYLOAD_MAX;
+
+		if (n > c->credit[AGENT_STDOUT])
+			n = (size_t)c->credit[AGENT_STDOUT];
+		if (!out_send_file(&g->out, c->id, AGENT_STDOUT, r->fd, r->offset, n, &r->told))
+			return;
+		read_sent(c, n, n);
+	}
 }
 
 static void read_bytes(struct guest *g, struct channel *c)
@@ -145,7 +173,9 @@ static void read_bytes(struct guest *g, struct channel *c)
 	}
 	out_data_commits(&g->out, c->id, AGENT_STDOUT, (size_t)n);
 	read_sent(c, (size_t)n, (size_t)n);
-	if (n == 0 || r->left == 0)
+	if (n == 0 && r->sized)
+		read_cut(g, c, 0);
+	else if (n == 0 || r->left == 0)
 		read_end(g, c, 0);
 }
 
@@ -207,10 +237,18 @@ static void read_lines(struct guest *g, struct channel *c)
 
 static void read_step(struct guest *g, struct channel *c, const struct pollfd *w)
 {
+	const struct file_reader *r = &c->u.reader;
+
 	(void)w;
-	if (c->u.reader.left == 0)
+	if (r->sized && !r->lines)
+		read_send(g, c);
+	if (g->out.blocked)
+		return; /* a payload may be on its way, and how that ends is not known yet */
+	if (r->told.cut)
+		read_cut(g, c, r->told.err);
+	else if (r->left == 0)
 		read_end(g, c, 0);
-	else if (c->u.reader.lines)
+	else if (r->lines)
 		read_lines(g, c);
 	else
 		read_bytes(g, c);
@@ -223,10 +261,11 @@ static void read_close(struct guest *g, struct channel *c)
 
 static void read_drop(struct guest *g, struct channel *c)
 {
-	(void)g;
-	if (c->u.reader.fd >= 0)
-		(void)close(c->u.reader.fd); /* was only read */
-	c->u.reader.fd = -1;
+	struct file_reader *r = &c->u.reader;
+
+	if (r->fd >= 0 && !out_take_file(&g->out, r->fd))
+		(void)close(r->fd); /* was only read */
+	r->fd = -1;
 }
 
 const struct operation file_read_operation = {

@@ -7,6 +7,10 @@
  * or has not yet been refused by the stream: so a worker that does not read stops them all and
  * costs one batch of memory.
  *
+ * The payload of a data frame may also come straight from a file (out_send_file()): only its head
+ * is in the main queue then, and nothing is put on the stream between the two. The stream refers
+ * to the file's pages, so what changes in the file before the client reads may show.
+ *
  * Room for control frames is never lacking: out_may_serve() tells the reader of requests to stop
  * while the queues hold more than what every open channel may still have to say.
  */
@@ -37,9 +41,27 @@ struct out_queue {
 	size_t border; /* first frame border at or after head; main queue only */
 };
 
+/* What became of the payloads that came from a file. */
+struct out_told {
+	bool copied; /* the stream or the file makes it necessary: sending from it is of no use */
+	bool cut;    /* there was less: the frame was filled up with zeros */
+	int err;     /* reading failed with it, 0: the file is shorter now */
+};
+
+/* The payload, still to be sent, of the frame that is first in the main queue. */
+struct out_file {
+	int fd;
+	uint64_t offset;       /* of the next byte */
+	size_t left;	       /* bytes; 0: there is none such */
+	size_t head;	       /* bytes of the frame's head that are still in the queue */
+	bool owned;	       /* fd is closed when they are sent */
+	struct out_told *told; /* NULL: nobody asks any more */
+};
+
 struct out {
 	int fd;
 	bool blocked; /* the stream took less than we had: wait for POLLOUT */
+	struct out_file file;
 	struct out_queue main;
 	struct out_queue quick;
 	uint8_t main_bytes[OUT_DATA_MAX + OUT_CONTROL_MAX];
@@ -50,7 +72,7 @@ void out_init(struct out *o, int fd);
 
 static inline bool out_is_empty(const struct out *o)
 {
-	return o->main.head == o->main.tail && o->quick.head == o->quick.tail;
+	return o->main.head == o->main.tail && o->quick.head == o->quick.tail && o->file.left == 0;
 }
 
 /* True while more requests may be taken from the worker. */
@@ -83,6 +105,18 @@ int out_data_rooms(struct out *o, size_t want, struct iovec iov[OUT_FRAMES]);
 
 /* The first n bytes of what out_data_rooms() gave are data frames now. */
 void out_data_commits(struct out *o, uint32_t channel, uint8_t stream, size_t n);
+
+/*
+ * Sends a data frame of n bytes (1 to AGENT_PAYLOAD_MAX) at `offset` of a regular file, as far as
+ * the stream takes it; out_flush() does the rest. fd and *told stay valid until it is sent or
+ * out_take_file() was called. False, and nothing is done, while anything else is to be sent.
+ */
+bool out_send_file(struct out *o, uint32_t channel, uint8_t stream, int fd, uint64_t offset,
+    size_t n, struct out_told *told);
+
+/* The owner of fd has no use for it any more. True: bytes of it are still to be sent, and it is
+ * closed here after them; *told is not touched any more. */
+bool out_take_file(struct out *o, int fd);
 
 /* Writes what the stream takes. 0 or -errno: the worker is gone. */
 int out_flush(struct out *o);

@@ -45,6 +45,13 @@ static struct image *image_find(const struct sbxd *s, const char *name)
 	return NULL;
 }
 
+/* Whoever needs it from now on has it prepared anew. */
+static void image_forget(struct image *i)
+{
+	LIST_REMOVE(i, link);
+	i->s->image_count--;
+}
+
 static void image_free(struct image *i)
 {
 	struct image_wait *w;
@@ -53,8 +60,6 @@ static void image_free(struct image *i)
 		TAILQ_REMOVE(&i->waiting, w, link);
 		free(w);
 	}
-	LIST_REMOVE(i, link);
-	i->s->image_count--;
 	fd_close(&i->prepared);
 	free(i);
 }
@@ -65,15 +70,17 @@ static void on_prepared(struct sbxd *s, void *ctx, const struct ctl_done *done)
 	struct image_wait *w;
 
 	i->ready = done->code == 0;
-	if (!i->ready)
+	if (!i->ready) {
 		log_error("image %s: %s", i->name, done->text);
+		image_forget(i);
+	}
 	while ((w = TAILQ_FIRST(&i->waiting))) {
 		TAILQ_REMOVE(&i->waiting, w, link);
 		w->fn(s, w->ctx, i->ready ? i->prepared : -1, done);
 		free(w);
 	}
 	if (!i->ready)
-		image_free(i); /* the next box of this image tries again */
+		image_free(i);
 }
 
 static struct image *image_add(struct sbxd *s, const char *name)
@@ -140,8 +147,10 @@ void image_need(struct sbxd *s, const char *image, image_ready_fn *fn, uint64_t 
 	}
 	if (i && image_wait_for(i, fn, ctx) == 0 && (!fresh || image_prepare(i) == 0))
 		return;
-	if (i && fresh)
+	if (i && fresh) {
+		image_forget(i);
 		image_free(i);
+	}
 	fn(s, ctx, -1, &failed);
 }
 
@@ -149,6 +158,8 @@ void images_free(struct sbxd *s)
 {
 	struct image *i;
 
-	while ((i = LIST_FIRST(&s->images)))
+	while ((i = LIST_FIRST(&s->images))) {
+		image_forget(i);
 		image_free(i);
+	}
 }

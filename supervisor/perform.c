@@ -104,14 +104,14 @@ static bool recover_slot(struct sbxd *s, uint32_t slot, char *why, size_t size)
 	enum scope_lock_result got = scope_lock_try(page, repair_slot, &s->parts[slot]);
 	bool mended;
 
-	if (got == SCOPE_RECOVERED)
-		record_recovery(s, slot);
 	if (got != SCOPE_RECOVERED && got != SCOPE_LOCKED) {
 		(void)snprintf(why, size, "its scope lock cannot be recovered");
 		return false;
 	}
 	mended = got == SCOPE_RECOVERED || repair_slot(page, &s->parts[slot]) == 0;
 	scope_unlock(page);
+	if (got == SCOPE_RECOVERED)
+		record_recovery(s, slot);
 	if (!mended)
 		(void)snprintf(why, size, "its page cannot be repaired");
 	return mended;

@@ -77,6 +77,7 @@ void pool_kill_box(struct pool *p, uint64_t now, struct pool_box *b, const char 
 	if (b->state != SLOT_CLOSING)
 		pool_move(p, now, b, SLOT_CLOSING, why);
 	note_error(b, why);
+	pool_touch(p, b);
 	b->killed = true;
 	b->deadline = now + POOL_KILL_WAIT;
 	pool_expect(p, b->deadline);
@@ -226,6 +227,7 @@ void pool_worker_gone(
 	if (!b || !b->has_worker)
 		return;
 	b->has_worker = false;
+	pool_touch(p, b); /* the table shows no worker from now on */
 	if (b->state != SLOT_CLOSING && b->state != SLOT_QUARANTINED) {
 		pool_record(p, EVENT_WORKER_CRASH, b, code, text);
 		note_error(b, text);

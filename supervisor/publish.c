@@ -136,12 +136,14 @@ void publish_box(struct sbxd *s, const struct pool_box *b)
 	bool warm = part->state == SLOT_WARM;
 	bool to_index = b->state != SLOT_FREE && b->state != SLOT_QUARANTINED;
 	bool to_warm = b->state == SLOT_WARM;
+	/* Or parked anew without having been shown in between: it is the newest now. */
+	bool elsewhere = fresh || part->parked_ns != b->parked;
 
-	leave_lists(s, b->slot, indexed && (fresh || !to_index), warm && (fresh || !to_warm));
+	leave_lists(s, b->slot, indexed && (fresh || !to_index), warm && (elsewhere || !to_warm));
 	if (fresh)
 		begin_part(s, b, part);
 	fill_state(s, b, part);
-	enter_lists(s, b->slot, to_index && (fresh || !indexed), to_warm && (fresh || !warm));
+	enter_lists(s, b->slot, to_index && (fresh || !indexed), to_warm && (elsewhere || !warm));
 	publish_part(s, b->slot);
 }
 

@@ -26,14 +26,23 @@ static struct shm_event event_now(enum shm_event_kind kind, const char *why)
 	return ev;
 }
 
+/* Of its worker, or of the one that has just ended: the table shows that until it is published
+ * again. */
+static int32_t worker_pid_of(const struct sbxd *s, const struct pool_box *b)
+{
+	const struct slot_sup *shown = &s->parts[b->slot];
+
+	if (s->workers[b->slot])
+		return (int32_t)worker_pid(s->workers[b->slot]);
+	return shown->generation == b->generation ? shown->worker_pid : 0;
+}
+
 static void name_box(const struct sbxd *s, struct shm_event *ev, const struct pool_box *b)
 {
-	const struct worker *w = s->workers[b->slot];
-
 	ev->slot = b->slot;
 	ev->generation = b->generation;
 	ev->owner_uid = b->uid;
-	ev->pid = w ? (int32_t)worker_pid(w) : 0;
+	ev->pid = worker_pid_of(s, b);
 	memcpy(ev->token, b->token, sizeof(ev->token));
 }
 
@@ -51,6 +60,8 @@ void record_action(struct sbxd *s, const struct pool_action *a, const struct poo
 	ev.from = a->from;
 	ev.to = a->to;
 	ev.code = a->code;
+	ev.slot = a->slot;
+	ev.generation = a->generation; /* of a box that may be no more */
 	if (b)
 		name_box(s, &ev, b);
 	(void)ring_append(&s->seg, &ev);

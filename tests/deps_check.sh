@@ -6,7 +6,7 @@ bad=0
 
 # forbid DIR REGEX REASON: no file of DIR may include what matches.
 forbid() {
-	found=$(grep -nE "^#include \"($2)" $(git ls-files "$1/*.c" "$1/*.h") /dev/null || true)
+	found=$(grep -nE "^#include \"($2)" -r --include='*.[ch]' "$1" || true)
 	if [ -n "$found" ]; then
 		printf '%s: %s\n%s\n' "$1" "$3" "$found"
 		bad=1

@@ -29,6 +29,9 @@ int files_take_path(struct conn *c, const struct http_head *h, char out[PATH_MAX
 int files_take_number(struct conn *c, const struct http_head *h, const char *key, int base,
     uint64_t least, uint64_t most, uint64_t *out);
 
+/* Answers the client whose operation agent_chan_open() refused with rc. */
+void files_refuse(struct conn *c, int rc);
+
 /* The guest's error code as ours. */
 enum api_error files_error(uint32_t code);
 

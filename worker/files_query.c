@@ -58,6 +58,14 @@ int files_take_number(struct conn *c, const struct http_head *h, const char *key
 	return -EINVAL;
 }
 
+void files_refuse(struct conn *c, int rc)
+{
+	if (rc == -EPIPE)
+		conn_fail(c, API_BOX_DIED, "the box died");
+	else
+		conn_fail(c, API_BOX_RESOURCES, "too many operations in the box");
+}
+
 enum api_error files_error(uint32_t code)
 {
 	return api_error_by_reason(agent_code_name(code));

@@ -237,8 +237,9 @@ void files_begin_read(struct conn *c, const struct http_head *h)
 	}
 	*r = want;
 	op_init(&r->op, &reader_class, c);
-	if (reader_open(r, path, (size_t)n) < 0) {
-		conn_fail(c, API_BOX_RESOURCES, "too many operations in the box");
+	n = reader_open(r, path, (size_t)n);
+	if (n < 0) {
+		files_refuse(c, n);
 		op_free(&r->op);
 	}
 }

@@ -145,8 +145,9 @@ void files_begin_write(struct conn *c, const struct http_head *h)
 		return;
 	}
 	op_init(&w->op, &writer_class, c);
-	if (writer_open(w, &head) < 0) {
-		conn_fail(c, API_BOX_RESOURCES, "too many operations in the box");
+	n = writer_open(w, &head);
+	if (n < 0) {
+		files_refuse(c, n);
 		op_free(&w->op);
 	}
 }

@@ -15,7 +15,15 @@
 #include "lib/clock.h"
 #include "lib/fd.h"
 
-#define FIXTURE_UID_BASE 1073741824U /* far from anybody's */
+/* Far from anybody's, and from those of another run of the suite: its boxes are counted by uid. */
+#define FIXTURE_UID_BASE 1073741824U
+#define FIXTURE_UID_BASES 24U
+
+static uint32_t fixture_uid_base(void)
+{
+	return FIXTURE_UID_BASE +
+	       (uint32_t)getpid() % FIXTURE_UID_BASES * HOST_STATE_SLOTS * DRIVER_UIDS;
+}
 
 /* cmocka hands state to tests, not to their setup: so the one global of the suite. */
 static struct fixture *current;
@@ -56,7 +64,7 @@ int fixture_open(struct fixture *f, const struct driver *driver, struct err *err
 	    .instance = f->instance,
 	    .state_dir = f->dir,
 	    .runtime_dir = f->dir,
-	    .uid_base = geteuid() == 0 ? FIXTURE_UID_BASE : 0,
+	    .uid_base = geteuid() == 0 ? fixture_uid_base() : 0,
 	    .prepared = memfd_create("prepared", MFD_CLOEXEC),
 	};
 	need(f->site.prepared >= 0, "memfd_create", strerror(errno));

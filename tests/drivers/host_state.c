@@ -18,7 +18,7 @@
 
 #include "lib/fd.h"
 
-#define STATE_UIDS (256U * DRIVER_UIDS) /* more slots than any test uses */
+#define STATE_UIDS (HOST_STATE_SLOTS * DRIVER_UIDS)
 
 static int state_count_lines(const char *path)
 {

@@ -6,6 +6,8 @@
 
 #include "drivers/driver.h"
 
+#define HOST_STATE_SLOTS 256U /* whose uids are looked for: more than any test uses */
+
 struct host_state {
 	int fds;      /* open in this process */
 	int mounts;   /* in this process's mount namespace */

@@ -9,6 +9,7 @@ import glob
 import http.client
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -340,6 +341,8 @@ class DaemonTest(unittest.TestCase):
             assert status == 0, f"sbxd ended with {status}\n{log[-3000:]}"
             for bad in ("AddressSanitizer", "LeakSanitizer", "runtime error:", "invariant broken"):
                 assert bad not in log, log[-6000:]
+            if "valgrind" in cls.wrapper:
+                assert re.search(r"FILE DESCRIPTORS: (\d+) open \(\1 std\) at exit", log), log[-6000:]
         finally:
             cls.d.remove()
 

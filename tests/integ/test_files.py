@@ -129,6 +129,59 @@ class Files(DaemonTest):
         self.assertTrue(self.d.read(self.box, "/tmp/64m").body == data)
         self.d.sh(self.box, "rm /tmp/64m")
 
+    def begin_read(self, path):
+        """A GET whose answer is read by hand: the socket, the announced length, what came with the head."""
+        import socket
+        s = socket.socket(socket.AF_UNIX)
+        s.settimeout(60)
+        s.connect(self.d.socket)
+        s.sendall(f"GET /v1/boxes/{self.box}/fs/read?path={path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        got = b""
+        while b"\r\n\r\n" not in got:
+            got += s.recv(1000)
+        head, _, body = got.partition(b"\r\n\r\n")
+        length = [line.split(b":")[1] for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")]
+        return s, int(length[0]), body
+
+    def test_a_file_cut_while_it_is_read_has_no_end(self):
+        self.d.sh(self.box, "head -c 20000000 /dev/urandom > /tmp/shrinks")
+        s, length, body = self.begin_read("/tmp/shrinks")
+        self.assertEqual(length, 20000000)
+        self.d.sh(self.box, "truncate -s 1000 /tmp/shrinks")
+        got = len(body)
+        while chunk := s.recv(1 << 20):
+            got += len(chunk)
+        s.close()
+        self.assertLess(got, length)
+        self.assertEqual(len(self.d.read(self.box, "/tmp/shrinks").body), 1000)
+
+    def test_a_growing_file_is_read_as_it_was(self):
+        self.d.sh(self.box, "head -c 20000000 /dev/urandom > /tmp/grows; sha256sum < /tmp/grows > /tmp/sum")
+        s, length, body = self.begin_read("/tmp/grows")
+        self.d.sh(self.box, "head -c 5000000 /dev/zero >> /tmp/grows")
+        while len(body) < length:
+            body += s.recv(1 << 20)
+        import hashlib
+        self.assertEqual(hashlib.sha256(body).hexdigest(), self.d.sh(self.box, "cut -c1-64 /tmp/sum").strip())
+        s.sendall(f"GET /v1/boxes/{self.box}/fs/read?path=/tmp/sum HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        self.assertTrue(s.recv(17).startswith(b"HTTP/1.1 200"), "the connection serves on")
+        s.close()
+        self.d.sh(self.box, "rm /tmp/grows /tmp/sum")
+
+    def test_large_reads_at_once_while_others_stall(self):
+        self.d.sh(self.box, "for i in 1 2 3 4; do head -c 8000001 /dev/urandom > /tmp/large$i; done")
+        stalled = [self.begin_read(f"/tmp/large{i}") for i in (1, 2)]
+        sums = self.d.sh(self.box, "sha256sum /tmp/large*").split()[::2]
+        import hashlib
+        digest = lambda i: hashlib.sha256(self.d.read(self.box, f"/tmp/large{i % 4 + 1}").body).hexdigest()
+        self.assertEqual(in_threads(8, digest), sums * 2)
+        for i, (s, length, body) in enumerate(stalled):
+            while len(body) < length:
+                body += s.recv(1 << 20)
+            s.close()
+            self.assertEqual(hashlib.sha256(body).hexdigest(), sums[i])
+        self.d.sh(self.box, "rm /tmp/large*")
+
     def test_many_at_once(self):
         def one(i):
             data = os.urandom(100000 + i)

@@ -47,18 +47,18 @@ static inline void drive_child(int fd, bool init)
 	_exit(98);
 }
 
-static inline struct drive *drive_start(bool init)
+/* buffer: how much the guest may write before it is read, in bytes. */
+static inline struct drive *drive_start_with(bool init, int buffer)
 {
 	struct drive *d = calloc(1, sizeof(*d));
 	struct agent_head h;
 	const uint8_t *p;
 	int pair[2];
-	int size = 4 << 20;
 	long pid;
 
 	assert_non_null(d);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-	(void)setsockopt(pair[1], SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size));
+	(void)setsockopt(pair[1], SOL_SOCKET, SO_SNDBUFFORCE, &buffer, sizeof(buffer));
 	pid = syscall(
 	    SYS_clone, (init ? CLONE_NEWPID | CLONE_NEWNS : 0) | SIGCHLD, NULL, NULL, NULL, NULL);
 	assert_true(pid >= 0);
@@ -73,6 +73,11 @@ static inline struct drive *drive_start(bool init)
 	assert_int_equal(h.size, sizeof(d->hello));
 	memcpy(&d->hello, p, sizeof(d->hello));
 	return d;
+}
+
+static DRIVE_UNUSED struct drive *drive_start(bool init)
+{
+	return drive_start_with(init, 4 << 20);
 }
 
 /* Waits for the guest to end by itself. Its wait status. */

@@ -85,7 +85,8 @@ static void check_part(const struct board *x, const struct pool_box *b)
 	struct slot_sup part;
 
 	RIG_CHECK(r, slot_read_sup(&x->s.seg.slots[b->slot], &part) == 0);
-	RIG_CHECK(r, !memcmp(&part, &x->s.parts[b->slot], sizeof(part)));
+	if (is_box) /* a slot that was never used was never published */
+		RIG_CHECK(r, !memcmp(&part, &x->s.parts[b->slot], sizeof(part)));
 	RIG_CHECK(r, part.state == b->state && part.generation == b->generation);
 	RIG_CHECK(r, part.leases == b->lease_count && part.waiters == b->waiters);
 	RIG_CHECK(r, part.state_ns == b->state_since && part.parked_ns == b->parked);
@@ -251,9 +252,10 @@ static void test_another_box_in_the_slot_at_once(void **state)
 	show(x, box(1, SLOT_WARM, generation++, 1));
 	for (size_t from = 0; from < n; from++) {
 		for (size_t to = 0; to < n; to++) {
-			struct pool_box first = box(0, states[from], generation++, generation);
-			struct pool_box second = box(0, states[to], generation++, generation);
+			struct pool_box first = box(0, states[from], generation, 100);
+			struct pool_box second = box(0, states[to], generation + 1, 100);
 
+			generation += 2;
 			show(x, first);
 			show(x, second);
 			assert_int_equal(index_find(&x->s.seg, RIG_UID, first.token), SHM_NONE);
