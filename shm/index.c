@@ -95,5 +95,5 @@ uint32_t index_find(const struct segment *s, uint32_t owner_uid, const char *tok
 			return found;
 		(void)sched_yield(); /* always succeeds on Linux */
 	}
-	return SHM_NONE;
+	return INDEX_UNSURE;
 }

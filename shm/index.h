@@ -29,7 +29,13 @@ void index_insert(struct segment *s, struct slot_sup *parts, uint32_t slot);
  */
 uint32_t index_remove(struct segment *s, struct slot_sup *parts, uint32_t slot);
 
-/* For readers: the slot published under (owner uid, token), or SHM_NONE. Bounded on any content. */
+/* No answer: the chain is broken, or was in the middle of a change whenever it was looked at. */
+#define INDEX_UNSURE (SHM_NONE - 1U)
+
+/*
+ * For readers: the slot published under (owner uid, token), SHM_NONE when there is none, or
+ * INDEX_UNSURE. Bounded on any content.
+ */
 uint32_t index_find(const struct segment *s, uint32_t owner_uid, const char *token);
 
 #endif

@@ -88,5 +88,6 @@ void client_worker_died(struct client *c, const struct shm_slot *slot)
 	if (!client_take_back(c) || owed == CONN_IDLE)
 		return;
 	c->keep_alive = false; /* what the worker read of the request is lost */
+	c->linger = true;
 	client_reply_error(c, API_WORKER_CRASHED, "the box's worker ended before it could answer");
 }

@@ -20,8 +20,16 @@
 #include "supervisor/sbxd.h"
 #include "supervisor/spawn.h"
 
-#define JANITOR_TIME (20 * NS_PER_S) /* for one order */
 #define JANITOR_TRIES 3
+#define JANITOR_PAUSE (1 * NS_PER_S) /* before what could not be started is started again */
+
+/* How long one order may take; drivers have bounds of their own, which are shorter. */
+static const uint64_t order_time[CTL_TYPES] = {
+    [CTL_PREPARE] = 20 * NS_PER_S,
+    [CTL_CLEANUP] = 8 * NS_PER_S,
+    [CTL_SWEEP] = 120 * NS_PER_S, /* many boxes */
+    [CTL_FINISH] = 20 * NS_PER_S,
+};
 
 struct order {
 	TAILQ_ENTRY(order) link;
@@ -41,7 +49,8 @@ struct janitor {
 	int ctl;
 	struct loop_watch pid_watch;
 	struct loop_watch ctl_watch;
-	struct loop_timer timer; /* for the order it is at */
+	struct loop_timer timer; /* for the order it is at; without a process: to start one */
+	uint64_t started;
 	uint64_t next_seq;
 	TAILQ_HEAD(, order) orders; /* the first is being done */
 };
@@ -68,8 +77,8 @@ static void send_next(struct janitor *j)
 		return; /* its end is near; the pidfd brings the next one */
 	o->sent = true;
 	o->tries++;
-	if (loop_timer_set(j->s->loop, &j->timer, loop_now(j->s->loop) + JANITOR_TIME, on_timer) <
-	    0)
+	if (loop_timer_set(
+		j->s->loop, &j->timer, loop_now(j->s->loop) + order_time[o->type], on_timer) < 0)
 		log_warn("no memory for a timer: a hung janitor is not noticed");
 }
 
@@ -97,15 +106,6 @@ static void on_message(struct loop *l, struct loop_watch *watch, uint32_t events
 	}
 	fd_close(&m.fd);
 	sbxd_settle(s);
-}
-
-static void on_timer(struct loop *l, struct loop_timer *t)
-{
-	struct janitor *j = LOOP_OWNER(t, struct janitor, timer);
-
-	(void)l;
-	log_warn("the janitor does not answer: replaced");
-	(void)proc_signal(j->pidfd, SIGKILL); /* its exit brings the next one */
 }
 
 static void hang_up(struct janitor *j)
@@ -139,10 +139,67 @@ static int run(struct janitor *j)
 	if (rc < 0)
 		return rc;
 	j->pidfd = child.pidfd;
+	j->started = loop_now(s->loop);
 	rc = loop_add(s->loop, &j->pid_watch, j->pidfd, EPOLLIN, on_exit_event);
 	if (rc == 0)
 		rc = loop_add(s->loop, &j->ctl_watch, j->ctl, EPOLLIN, on_message);
 	return rc;
+}
+
+static void end_process(struct janitor *j)
+{
+	if (j->pidfd >= 0) {
+		(void)proc_signal(j->pidfd, SIGKILL);
+		(void)spawn_reap(j->pidfd); /* SIGKILL: it ends at once */
+	}
+	hang_up(j);
+}
+
+/* Whether it had an order again and again, and never answered it. */
+static void lose_if_hopeless(struct janitor *j)
+{
+	const struct ctl_done lost = {.code = ETIMEDOUT, .text = "the janitor died or hung at it"};
+	struct order *o = TAILQ_FIRST(&j->orders);
+
+	if (o && o->tries >= JANITOR_TRIES)
+		order_end(j, o, &lost);
+}
+
+static void pause_start(struct janitor *j)
+{
+	INVARIANT(loop_timer_set(
+		      j->s->loop, &j->timer, loop_now(j->s->loop) + JANITOR_PAUSE, on_timer) == 0);
+}
+
+static void start_again(struct janitor *j)
+{
+	int rc = run(j);
+
+	if (rc == 0) {
+		send_next(j);
+		return;
+	}
+	log_error("start the janitor: %s", strerror(-rc));
+	end_process(j);
+	if (!TAILQ_EMPTY(&j->orders))
+		TAILQ_FIRST(&j->orders)->tries++;
+	lose_if_hopeless(j);
+	pause_start(j);
+}
+
+static void on_timer(struct loop *l, struct loop_timer *t)
+{
+	struct janitor *j = LOOP_OWNER(t, struct janitor, timer);
+	struct sbxd *s = j->s;
+
+	(void)l;
+	if (j->pidfd < 0) {
+		start_again(j);
+		sbxd_settle(s);
+		return;
+	}
+	log_warn("the janitor does not answer: replaced");
+	(void)proc_signal(j->pidfd, SIGKILL); /* its exit brings the next one */
 }
 
 static void on_exit_event(struct loop *l, struct loop_watch *watch, uint32_t events)
@@ -150,23 +207,19 @@ static void on_exit_event(struct loop *l, struct loop_watch *watch, uint32_t eve
 	struct janitor *j = LOOP_OWNER(watch, struct janitor, pid_watch);
 	struct sbxd *s = j->s;
 	struct order *o = TAILQ_FIRST(&j->orders);
-	const struct ctl_done lost = {.code = ETIMEDOUT, .text = "the janitor died or hung at it"};
 	char how[96];
-	int rc;
 
-	(void)l;
 	(void)events;
 	spawn_describe(spawn_reap(j->pidfd), how, sizeof(how));
 	log_warn("the janitor %s", how);
 	hang_up(j);
-	rc = run(j);
-	if (rc < 0)
-		log_error("start the janitor: %s", strerror(-rc));
 	if (o)
 		o->sent = false;
-	if (o && (o->tries >= JANITOR_TRIES || rc < 0))
-		order_end(j, o, &lost);
-	send_next(j);
+	lose_if_hopeless(j);
+	if (!o && loop_now(l) - j->started < JANITOR_PAUSE)
+		pause_start(j); /* it dies of itself: not as fast as it can */
+	else
+		start_again(j);
 	sbxd_settle(s);
 }
 
@@ -210,11 +263,7 @@ void janitor_stop(struct sbxd *s)
 
 	if (!j)
 		return;
-	if (j->pidfd >= 0) {
-		(void)proc_signal(j->pidfd, SIGKILL);
-		(void)spawn_reap(j->pidfd); /* SIGKILL: it ends at once */
-	}
-	hang_up(j);
+	end_process(j);
 	while ((o = TAILQ_FIRST(&j->orders))) {
 		TAILQ_REMOVE(&j->orders, o, link);
 		free(o);

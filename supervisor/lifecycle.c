@@ -14,6 +14,7 @@
 #include "supervisor/janitor_link.h"
 #include "supervisor/notify.h"
 #include "supervisor/sbxd.h"
+#include "supervisor/worker_link.h"
 
 #define HEARTBEAT (1 * NS_PER_S)
 
@@ -114,6 +115,10 @@ void lifecycle_beat(struct loop *l, struct loop_timer *t)
 	struct sbxd *s = LOOP_OWNER(t, struct sbxd, heartbeat);
 
 	atomic_store_explicit(&s->seg.header->heartbeat_ns, loop_now(l), memory_order_relaxed);
+	for (uint32_t i = 0; i < pool_rules(s->pool)->slots; i++) {
+		if (s->workers[i])
+			worker_pulse(s->workers[i]);
+	}
 	INVARIANT(loop_timer_set(l, t, loop_now(l) + HEARTBEAT, lifecycle_beat) == 0);
 }
 

@@ -17,6 +17,25 @@
 #define LISTEN_BACKLOG 1024
 #define LISTEN_BATCH 64 /* connections taken in one go, so that others get their turn */
 #define LISTEN_MODE 0660
+#define LISTEN_PAUSE (200 * NS_PER_MS)
+
+static void on_pause_over(struct loop *l, struct loop_timer *t)
+{
+	struct sbxd *s = LOOP_OWNER(t, struct sbxd, listen_pause);
+
+	(void)loop_mod(l, &s->listen_watch, EPOLLIN);
+}
+
+/* Out of descriptors or memory: the connection stays in the queue and would wake us at once. */
+static void pause_accepting(struct sbxd *s)
+{
+	log_warn("accept: %s; trying again in a while", strerror(errno));
+	(void)loop_mod(s->loop, &s->listen_watch, 0);
+	if (loop_timer_set(
+		s->loop, &s->listen_pause, loop_now(s->loop) + LISTEN_PAUSE, on_pause_over) < 0)
+		(void)loop_mod(
+		    s->loop, &s->listen_watch, EPOLLIN); /* then rather at once than never */
+}
 
 static void on_connection(struct loop *l, struct loop_watch *w, uint32_t events)
 {
@@ -32,7 +51,7 @@ static void on_connection(struct loop *l, struct loop_watch *w, uint32_t events)
 			continue;
 		}
 		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-			log_warn("accept: %s", strerror(errno));
+			pause_accepting(s);
 		return;
 	}
 }
@@ -92,6 +111,7 @@ void listen_close(struct sbxd *s)
 {
 	if (s->listen_fd < 0)
 		return;
+	loop_timer_clear(s->loop, &s->listen_pause);
 	loop_del(s->loop, &s->listen_watch);
 	fd_close(&s->listen_fd);
 	(void)unlink(s->socket_path); /* ours; a successor would replace it anyway */

@@ -143,8 +143,8 @@ static void do_clean(struct sbxd *s, const struct pool_action *a)
 
 	sbxd_fill_site(s, &order.site);
 	(void)strlcpy(order.name, s->parts[a->slot].name, sizeof(order.name));
-	/* Where the box was, in its worker's own words; a worker that lied only hides its own box
-	 * from the pid, not the name. */
+	/* Where the box was, in its worker's own words: a hint, which the driver proves before it
+	 * acts on it; what bears the box's name is found without it. */
 	if (slot_read_work(page, &work) == 0 && work.generation == a->generation) {
 		order.box_pid = work.box_pid;
 		order.box_start = work.box_start;

@@ -5,8 +5,12 @@
 #include "supervisor/reconcile.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "lib/fd.h"
 #include "lib/log.h"
@@ -17,41 +21,76 @@
 
 #define RECONCILE_WAIT_MS 10000
 
-/* SIGKILL to exactly that process; its pidfd, or -1 when there is none any more. */
-static int kill_exact(int32_t pid, uint64_t start)
-{
-	int pidfd = pid > 0 ? proc_open_exact(pid, start) : -1;
+/* Host uids of a slot, and which of them is its worker's: as drivers/driver.h lays them out. */
+#define SLOT_UIDS 65536U
+#define WORKER_UID 65535U
 
-	if (pidfd >= 0)
-		(void)proc_signal(pidfd, SIGKILL); /* -ESRCH: gone meanwhile */
-	return pidfd < 0 ? -1 : pidfd;
+/*
+ * Is it a worker of that slot? The page with its pid was the worker's to write, and what it says
+ * must not make us kill a stranger: the program and the uid are the kernel's word.
+ */
+static bool is_worker(const struct sbxd *s, pid_t pid, uint32_t slot)
+{
+	uid_t uid =
+	    s->uid == 0 ? s->config.namespace_uid_base + slot * SLOT_UIDS + WORKER_UID : s->uid;
+	char path[32];
+	char exe[CTL_PATH];
+	char status[1024];
+	const char *name;
+	const char *field;
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	n = readlink(path, exe, sizeof(exe) - 1);
+	if (n < 0)
+		return false;
+	exe[n] = '\0';
+	name = strrchr(exe, '/');
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	if (!name || strncmp(name, "/sbx-worker", 11) != 0 ||
+	    fd_read_file_at(AT_FDCWD, path, status, sizeof(status)) < 0)
+		return false;
+	field = strstr(status, "\nUid:\t");
+	/* Before it has dropped its privileges a worker still has ours. */
+	return field &&
+	       (strtoul(field + 6, NULL, 10) == uid || strtoul(field + 6, NULL, 10) == s->uid);
 }
 
-/* Ends every worker and box that the segment names, all at once, then waits for them. */
-static uint32_t end_workers(const struct segment *seg)
+/* SIGKILL to the worker of a slot; its pidfd, or -1 when there is none any more. */
+static int kill_worker(const struct sbxd *s, const struct shm_slot *page, uint32_t slot)
+{
+	struct slot_sup sup;
+	int pidfd;
+
+	if (slot_read_sup(page, &sup) < 0 || sup.state == SLOT_FREE || sup.worker_pid <= 0)
+		return -1;
+	pidfd = proc_open_exact(sup.worker_pid, sup.worker_start);
+	if (pidfd < 0)
+		return -1;
+	if (is_worker(s, sup.worker_pid, slot))
+		(void)proc_signal(pidfd, SIGKILL); /* -ESRCH: gone meanwhile */
+	else
+		fd_close(&pidfd);
+	return pidfd;
+}
+
+/* Ends every worker that the segment names, all at once, then waits; their boxes die with them. */
+static uint32_t end_workers(const struct sbxd *s, const struct segment *seg)
 {
 	uint32_t slots = seg->header->slot_count;
-	int *pidfds = calloc(2UL * slots, sizeof(int));
+	int *pidfds = calloc(slots, sizeof(int));
 	uint32_t count = 0;
 
 	if (!pidfds)
-		return 0; /* the sweep by name comes after this */
+		return 0; /* they end by themselves, after orphan_grace */
+	for (uint32_t i = 0; i < slots; i++)
+		pidfds[i] = kill_worker(s, &seg->slots[i], i);
 	for (uint32_t i = 0; i < slots; i++) {
-		struct slot_sup sup;
-		struct slot_work work;
-
-		pidfds[2 * i] = pidfds[2 * i + 1] = -1;
-		if (slot_read_sup(&seg->slots[i], &sup) == 0 && sup.state != SLOT_FREE)
-			pidfds[2 * i] = kill_exact(sup.worker_pid, sup.worker_start);
-		if (slot_read_work(&seg->slots[i], &work) == 0)
-			pidfds[2 * i + 1] = kill_exact(work.box_pid, work.box_start);
-	}
-	for (uint32_t i = 0; i < 2 * slots; i++) {
 		if (pidfds[i] < 0)
 			continue;
 		count++;
 		if (proc_wait_gone(pidfds[i], RECONCILE_WAIT_MS) < 0)
-			log_error("a process of the dead supervisor's slot %u does not end", i / 2);
+			log_error("the worker of the dead supervisor's slot %u does not end", i);
 		fd_close(&pidfds[i]);
 	}
 	free(pidfds);
@@ -66,8 +105,8 @@ static int take_apart(struct sbxd *s, struct err *err)
 
 	if (rc < 0)
 		return rc;
-	ended = end_workers(&seg);
-	log_warn("the last supervisor died: %u of its processes were ended", ended);
+	ended = end_workers(s, &seg);
+	log_warn("the last supervisor died: %u of its workers were ended", ended);
 	segment_close(&seg);
 	return 0;
 }

@@ -57,6 +57,7 @@ struct sbxd {
 	int listen_fd;
 	int signal_fd;
 	struct loop_watch listen_watch;
+	struct loop_timer listen_pause;
 	struct loop_watch signal_watch;
 	struct loop_timer pool_timer;
 	struct loop_timer heartbeat;

@@ -25,6 +25,9 @@ struct worker {
 	pid_t pid;
 	uint64_t start;
 	uint64_t spawned_ns;
+	uint64_t heard_ns; /* when it said anything last */
+	uint64_t asked_ns; /* when it was asked whether it lives, 0: it has answered */
+	bool greeted;
 	uint64_t check_ns; /* when the running health check was sent */
 	int pidfd;
 	int ctl; /* -1 once the worker closed its end */

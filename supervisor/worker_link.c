@@ -16,6 +16,8 @@
 #include "supervisor/spawn.h"
 #include "supervisor/worker_int.h"
 
+#define WORKER_PATIENCE 4 /* times health_check_timeout, for a worker to say that it lives */
+
 pid_t worker_pid(const struct worker *w)
 {
 	return w->pid;
@@ -29,6 +31,20 @@ uint64_t worker_start_time(const struct worker *w)
 void worker_kill(struct worker *w)
 {
 	(void)proc_signal(w->pidfd, SIGKILL); /* -ESRCH: it is gone, and the pidfd says so */
+}
+
+void worker_pulse(struct worker *w)
+{
+	uint64_t now = loop_now(w->s->loop);
+	uint64_t silence = pool_rules(w->s->pool)->check_timeout;
+
+	if (w->asked_ns && now - w->asked_ns > WORKER_PATIENCE * silence) {
+		log_warn("worker %d of slot %u hangs: killed", (int)w->pid, w->slot);
+		worker_kill(w);
+	} else if (!w->asked_ns && !TAILQ_EMPTY(&w->handed) && now - w->heard_ns > silence) {
+		w->asked_ns = now;
+		worker_tell(w, CTL_PING, NULL);
+	}
 }
 
 void worker_return_permit(struct worker *w)
@@ -55,9 +71,12 @@ void worker_flush(struct worker *w)
 		rc = ctl_send(w->ctl, o->type, 0, w->gen, &o->body, o->tail, o->tail_len, o->fd);
 		if (rc == -EAGAIN)
 			break;
-		if (rc < 0)
-			log_debug("worker %d: %s not sent: %s", (int)w->pid, ctl_type_name(o->type),
-			    strerror(-rc));
+		if (rc <
+		    0) { /* what is missing would be waited for: an order, or a client's request */
+			log_warn("worker %d: %s not sent: %s: killed", (int)w->pid,
+			    ctl_type_name(o->type), strerror(-rc));
+			worker_kill(w);
+		}
 		TAILQ_REMOVE(&w->queue, o, link);
 		w->queued--;
 		outgoing_free(o); /* a worker that is gone needs no message */

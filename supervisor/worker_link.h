@@ -32,6 +32,12 @@ void worker_tell(struct worker *w, uint16_t type, const struct ctl_close *close)
  */
 int worker_hand_over(struct worker *w, struct client *c, const void *bytes, size_t n);
 
+/*
+ * Called every second or so: a worker that has clients in its hands and says nothing is asked
+ * whether it lives, and killed when it does not answer: no client hangs on a hung worker.
+ */
+void worker_pulse(struct worker *w);
+
 /* SIGKILL through the pidfd. */
 void worker_kill(struct worker *w);
 

@@ -10,8 +10,31 @@
 
 #define WORKER_READ_BATCH 32 /* messages in one go, so that others get their turn */
 
+/* Without its channel a worker can only hold the box: it is killed, and its end is what we act on.
+ */
+static void ctl_lost(struct worker *w, const char *why)
+{
+	if (w->ctl < 0)
+		return;
+	log_debug("worker %d: control channel: %s", (int)w->pid, why);
+	loop_del(w->s->loop, &w->ctl_watch);
+	fd_close(&w->ctl);
+	worker_kill(w);
+}
+
+static void contract_broken(struct worker *w, const char *how)
+{
+	log_warn("worker %d breaks the control contract: killed: %s", (int)w->pid, how);
+	ctl_lost(w, how);
+}
+
 static void on_hello(struct worker *w, struct ctl_msg *m)
 {
+	if (w->greeted) {
+		contract_broken(w, "a second hello");
+		return;
+	}
+	w->greeted = true;
 	log_debug("worker %d: slot %u up, state %u", (int)w->pid, m->body.hello.slot,
 	    m->body.hello.state);
 }
@@ -56,7 +79,7 @@ static void on_handback(struct worker *w, struct ctl_msg *m)
 	 * nothing. */
 	if (!c || getsockopt(m->fd, SOL_SOCKET, SO_COOKIE, &cookie, &len) < 0 ||
 	    cookie != m->body.conn.cookie) {
-		log_warn("worker %d handed back a connection it was never given", (int)w->pid);
+		contract_broken(w, "it handed back a connection it was never given");
 		return;
 	}
 	publish_count(w->s, COUNTER_HANDBACKS);
@@ -69,6 +92,8 @@ static void on_conn_gone(struct worker *w, struct ctl_msg *m)
 
 	if (c)
 		client_close(c);
+	else
+		contract_broken(w, "it closed a connection it was never given");
 }
 
 static void on_box_died(struct worker *w, struct ctl_msg *m)
@@ -76,6 +101,12 @@ static void on_box_died(struct worker *w, struct ctl_msg *m)
 	worker_return_permit(w);
 	log_warn("slot %u: box died: %s", w->slot, m->body.failed.text);
 	pool_box_failed(w->s->pool, loop_now(w->s->loop), w->slot, w->gen, m->body.failed.text);
+}
+
+static void on_pong(struct worker *w, struct ctl_msg *m)
+{
+	(void)m; /* that it came is all */
+	w->asked_ns = 0;
 }
 
 static void on_closed(struct worker *w, struct ctl_msg *m)
@@ -90,23 +121,13 @@ static worker_msg_fn *const on_message[CTL_TYPES] = {
     [CTL_HELLO] = on_hello,
     [CTL_BOOTED] = on_booted,
     [CTL_FAILED] = on_failed,
+    [CTL_PONG] = on_pong,
     [CTL_CHECKED] = on_checked,
     [CTL_HANDBACK] = on_handback,
     [CTL_CONN_GONE] = on_conn_gone,
     [CTL_BOX_DIED] = on_box_died,
     [CTL_CLOSED] = on_closed,
 };
-
-static void ctl_lost(struct worker *w, const char *why)
-{
-	if (w->ctl < 0)
-		return;
-	log_debug("worker %d: control channel: %s", (int)w->pid, why);
-	loop_del(w->s->loop, &w->ctl_watch);
-	fd_close(&w->ctl);
-	worker_kill(
-	    w); /* without its channel it can only hold the box; its end is what we act on */
-}
 
 void worker_read(struct worker *w, int batch)
 {
@@ -121,9 +142,12 @@ void worker_read(struct worker *w, int batch)
 		if (rc == 0) {
 			ctl_lost(w, "closed");
 		} else if (rc < 0 || !on_message[m.head.type]) {
-			log_warn("worker %d breaks the control contract: killed", (int)w->pid);
-			ctl_lost(w, "bad message");
-		} else if (m.head.gen == w->gen) {
+			contract_broken(w, "a bad message");
+		} else if (m.head.gen != w->gen && m.head.type != CTL_HELLO) {
+			contract_broken(
+			    w, "a message about another box"); /* hello comes before it knows */
+		} else {
+			w->heard_ns = loop_now(w->s->loop);
 			on_message[m.head.type](w, &m);
 		}
 		if (rc > 0)

@@ -83,7 +83,7 @@ void worker_spawn(struct sbxd *s, const struct pool_box *b, int prepared)
 		w->s = s;
 		w->slot = b->slot;
 		w->gen = b->generation;
-		w->spawned_ns = loop_now(s->loop);
+		w->spawned_ns = w->heard_ns = loop_now(s->loop);
 		w->ctl = w->pidfd = w->ctl_watch.fd = w->pid_watch.fd = -1;
 		TAILQ_INIT(&w->queue);
 		TAILQ_INIT(&w->handed);

@@ -40,12 +40,14 @@ enum ctl_type {
 	CTL_CHECK,    /* no body: health check; answered by CTL_CHECKED */
 	CTL_PARK,     /* no body: the box is warm now (a driver may pause it) */
 	CTL_PROMOTE,  /* no body: the box is active now */
+	CTL_PING,     /* no body: does the worker's loop turn? answered by CTL_PONG at once */
 	CTL_CLOSE,    /* struct ctl_close: sync, stop the box, answer CTL_CLOSED, exit */
 
 	/* worker -> sbxd */
 	CTL_HELLO,     /* struct ctl_hello: first message a worker sends */
 	CTL_BOOTED,    /* struct ctl_booted */
 	CTL_FAILED,    /* struct ctl_failed: boot failed; the worker exits */
+	CTL_PONG,      /* no body */
 	CTL_CHECKED,   /* struct ctl_failed with code 0 when healthy */
 	CTL_HANDBACK,  /* struct ctl_conn, tail: bytes read and not used, fd: the connection */
 	CTL_CONN_GONE, /* struct ctl_conn: the client went, or the worker closed the connection */

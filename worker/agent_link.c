@@ -271,6 +271,7 @@ void agent_link_poll(struct agent_link *l)
 			link_break(l, n < 0 ? errno : EPIPE, "the stream to the guest ended");
 			return;
 		}
+		l->heard++;
 		l->in_len += (size_t)n;
 		l->in_hot |= l->in_len > LINK_PAGE;
 		link_parse(l);

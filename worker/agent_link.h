@@ -86,6 +86,7 @@ struct agent_link {
 	bool held;		  /* nothing is read, see agent_chan_hold() */
 	unsigned int open;	  /* channels */
 	unsigned int unanswered;  /* pings and syncs */
+	uint64_t heard;		  /* how often something came */
 	bool in_hot;		  /* more than the first page of `in` may be in memory */
 	uint8_t *in;		  /* AGENT_LINK_IN bytes, mapped */
 	size_t in_off;		  /* of it, the first byte that is not used */

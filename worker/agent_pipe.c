@@ -101,6 +101,7 @@ static bool pipe_read(struct agent_link *l)
 		link_break(l, n < 0 ? errno : EPIPE, "the stream to the guest ended");
 		return false;
 	}
+	l->heard++;
 	if (l->cur_left) {
 		l->cur_left -= (size_t)n;
 		l->pipe_len += (size_t)n;

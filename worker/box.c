@@ -87,6 +87,13 @@ static void box_on_close(struct box *b, struct ctl_msg *msg)
 	box_close(b, msg->body.close.grace_ms, msg->head.seq);
 }
 
+static void box_on_ping(struct box *b, struct ctl_msg *msg)
+{
+	/* Without sbxd nobody asks. */
+	(void)control_link_send(
+	    &b->control, CTL_PONG, msg->head.seq, NULL, 0, NULL, 0, -1, CONTROL_NO_WORD);
+}
+
 static void box_on_park(struct box *b, struct ctl_msg *msg)
 {
 	(void)msg; /* has nothing to say but that */
@@ -98,6 +105,7 @@ static void (*const box_orders[CTL_TYPES])(struct box *b, struct ctl_msg *msg) =
     [CTL_CHECK] = box_on_check,
     [CTL_PARK] = box_on_park,
     [CTL_PROMOTE] = box_on_park,
+    [CTL_PING] = box_on_ping,
     [CTL_CLOSE] = box_on_close,
 };
 
@@ -185,6 +193,8 @@ static void box_on_beat(struct report *r, bool last)
 	}
 	if (last)
 		service_trim(&b->service);
+	else
+		box_check_pulse(b);
 }
 
 static void box_fill_service(struct box *b)

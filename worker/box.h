@@ -39,6 +39,13 @@ struct box_check {
 	struct loop_timer timer;
 };
 
+/* Whether the guest gives signs of life while clients wait for it. */
+struct box_pulse {
+	uint64_t heard;	   /* link.heard at the last beat */
+	uint64_t since_ns; /* when it was last otherwise */
+	bool asked;
+};
+
 /* What box_end() will say and do. */
 struct box_end {
 	enum ctl_type type; /* CTL_CLOSED or CTL_BOX_DIED */
@@ -75,6 +82,7 @@ struct box {
 
 	uint64_t nonce; /* of the newest ping or sync */
 	struct box_check check;
+	struct box_pulse pulse;
 	struct box_end end;
 	struct loop_timer orphan; /* due: nobody adopted us */
 	uint8_t *scratch;
@@ -91,6 +99,12 @@ int box_serve(struct box *b);
 void box_check_begin(struct box *b, uint64_t seq);
 void box_check_pong(struct box *b, uint64_t nonce);
 void box_check_abort(struct box *b, int code);
+
+/*
+ * Once a second while an operation runs: a guest that has said nothing since is asked, and one that
+ * says nothing for six times health_check_timeout is dead: no client hangs on a hung guest.
+ */
+void box_check_pulse(struct box *b);
 
 /* Takes the scope lock without waiting. False: somebody has it, or it is broken. */
 bool box_try_lock(struct box *b);

@@ -199,6 +199,31 @@ class HungGuest(DaemonTest):
         self.d.release(again["box_id"])
 
 
+class HungInUse(DaemonTest):
+    """Clients that wait for a worker or a guest that hangs get an answer within a few health_check_timeouts."""
+
+    config = "replicas: 50\nhealth_check_timeout: 0.3\n"
+
+    def hang(self, which, reason):
+        box = self.d.acquire("inuse", which)
+        c = self.d.connect()
+        c.request("POST", f"/v1/boxes/{box['box_id']}/run", json.dumps({"command": "touch /tmp/up; sleep 1000"}))
+        wait_for("the command", lambda: self.d.read(box["box_id"], "/tmp/up").status == 200)
+        pid = self.d.inspect(box["box_id"])[which]
+        os.kill(pid, signal.SIGSTOP)
+        r = c.getresponse()
+        self.assertEqual((r.status, json.loads(r.read())["error"]["reason"]), (410, reason))
+        self.assertIsNone(wait_for("its end", lambda: start_time(pid) is None) and None)
+        self.assertEqual(self.d.acquire("inuse", which)["source"], "cold")
+        self.d.release(box["box_id"])
+
+    def test_a_stopped_worker(self):
+        self.hang("pid", "worker_crashed")
+
+    def test_a_stopped_guest(self):
+        self.hang("box_pid", "box_died")
+
+
 class JanitorDies(DaemonTest):
     config = "replicas: 50\n"
 

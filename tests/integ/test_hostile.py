@@ -4,6 +4,7 @@ import collections
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -13,7 +14,7 @@ import time
 import unittest
 
 import harness
-from harness import IS_ROOT, Census, Daemon, DaemonTest, descendants, in_threads, open_fds, wait_for
+from harness import IS_ROOT, ROOT, Census, Daemon, DaemonTest, descendants, in_threads, open_fds, slurp, wait_for
 
 ANSWER_BOUND = 20  # seconds; no client may wait longer here, whatever dies
 
@@ -22,7 +23,8 @@ def raw(d, data=b"", timeout=ANSWER_BOUND):
     s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     s.settimeout(timeout)
     s.connect(d.socket)
-    s.sendall(data)
+    if data:  # one that is refused at once may be closed already
+        s.sendall(data)
     return s
 
 
@@ -203,7 +205,7 @@ import array, os, random, socket, struct, sys, time
 lie = open(os.path.join(os.path.dirname(sys.argv[0]), "lie")).read()
 s = socket.socket(fileno=3)
 s.setblocking(True)
-HANDOVER, HELLO, BOOTED, FAILED, CHECKED, HANDBACK, BOX_DIED, DONE = 2, 7, 8, 9, 10, 11, 13, 19
+MESSAGE_NUMBERS
 gen = struct.unpack_from("<Q", s.recv(100000), 16)[0]
 
 def say(kind, body, tail=b"", fds=(), g=gen):
@@ -251,6 +253,13 @@ time.sleep(1000)
 '''
 
 
+def message_numbers():
+    """The enum of wire/control.h as assignments in Python."""
+    enum = re.search(r"enum ctl_type \{(.*?)\};", slurp(f"{ROOT}/wire/control.h"), re.S).group(1)
+    names = re.findall(r"^\tCTL_(\w+)", enum, re.M)
+    return "".join(f"{name} = {number}\n" for number, name in enumerate(names))
+
+
 class LyingWorker(unittest.TestCase):
     """sbx-worker is replaced by a program that breaks the control contract; the janitor is the real one."""
 
@@ -263,7 +272,7 @@ class LyingWorker(unittest.TestCase):
         for name in ("sbxd", "sbx-guest", "sbxctl", "sbx-worker"):
             shutil.copy(f"{cls.real}/{name}", f"{cls.build}/{name}{'.real' if name == 'sbx-worker' else ''}")
         with open(f"{cls.build}/liar", "w", encoding="ascii") as f:
-            f.write(LIAR)
+            f.write(LIAR.replace("MESSAGE_NUMBERS", message_numbers()))
         with open(f"{cls.build}/sbx-worker", "w", encoding="ascii") as f:
             f.write(f'#!/bin/sh\n[ "$1" = janitor ] && exec {cls.build}/sbx-worker.real "$@"\n'
                     f'exec {sys.executable} {cls.build}/liar\n')

@@ -225,8 +225,8 @@ static void index_read(struct run *run)
 	struct slot_sup part = part_make(SLOT_ACTIVE, KEPT);
 	uint32_t found = index_find(&run->t.seg, part.owner_uid, part.token);
 
-	/* Before the first change it is not there yet. */
-	if (atomic_load(&run->t.seg.header->waiters) > 0)
+	/* Before the first change it is not there yet; a writer without a cpu keeps it waiting. */
+	if (atomic_load(&run->t.seg.header->waiters) > 0 && found != INDEX_UNSURE)
 		tally(run, found == KEPT);
 }
 
