@@ -6,9 +6,7 @@
 
 #define POOL_BOOT_TRIES 3		 /* boots that may crash before a waiting acquire is told */
 #define POOL_KILL_WAIT (10 * NS_PER_S)	 /* from SIGKILL to the worker's end */
-#define POOL_CLEAN_WAIT (600 * NS_PER_S) /* the janitor always answers: this is for a broken one \
-					  */
-/* For a worker to answer its clients after its box died. */
+#define POOL_CLEAN_WAIT (120 * NS_PER_S) /* the janitor answers sooner, unless it is broken */
 #define POOL_FAILED_GRACE (2 * NS_PER_S)
 /* How often to look for room that no event tells of: work in a warm box has ended. */
 #define POOL_ROOM_LOOK (NS_PER_S / 4)

@@ -323,7 +323,7 @@ static inline void finish(struct run *x)
 	r->held = chance(x, 50) ? 0 : HOLD_ALL;
 	r->doing = r->held ? "finish without answers" : "finish";
 	rig_settle(r);
-	rig_pass(r, 61 * NS_PER_S);
+	rig_pass(r, POOL_CLEAN_WAIT + 61 * NS_PER_S);
 	RIG_CHECK(r, pool_waiters(r->pool) == 0);
 	for (uint64_t i = 1; i <= r->last_req; i++)
 		RIG_CHECK(r, rig_outcome(r, i) != WAITING);
@@ -331,7 +331,7 @@ static inline void finish(struct run *x)
 	if (r->held == 0 && !x->stopping)
 		ask_once_more(x);
 	rig_shutdown(r);
-	rig_pass(r, 61 * NS_PER_S);
+	rig_pass(r, POOL_CLEAN_WAIT + 61 * NS_PER_S);
 	RIG_CHECK(r, r->drained == 1);
 	for (uint64_t i = 1; i <= r->last_req; i++)
 		RIG_CHECK(r, r->requests[i].removed == r->requests[i].removal);
