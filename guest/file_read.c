@@ -136,21 +136,29 @@ static void read_cut(struct guest *g, struct channel *c, int err)
 	    err != 0 ? strerror(err) : "the file was cut short while it was read");
 }
 
-/* Sends what is sent without being copied: whole payloads of a file that said how large it is. */
-static void read_send(struct guest *g, struct channel *c)
+/*
+ * Sends what is sent without being copied: whole payloads of a file that said how large it is, at
+ * most a batch of them, so that others have their turn. False: there was nothing of that kind.
+ */
+static bool read_send(struct guest *g, struct channel *c)
 {
 	struct file_reader *r = &c->u.reader;
+	bool any = false;
 
-	while (r->left >= AGENT_PAYLOAD_MAX && c->credit[AGENT_STDOUT] >= READ_SEND_MIN &&
-	       !r->told.copied && !r->told.cut) {
+	for (unsigned int i = 0; i < OUT_FRAMES; i++) {
 		size_t n = AGENT_PAYLOAD_MAX;
 
+		if (r->left < n || c->credit[AGENT_STDOUT] < READ_SEND_MIN || r->told.copied ||
+		    r->told.cut)
+			break;
 		if (n > c->credit[AGENT_STDOUT])
 			n = (size_t)c->credit[AGENT_STDOUT];
 		if (!out_send_file(&g->out, c->id, AGENT_STDOUT, r->fd, r->offset, n, &r->told))
-			return;
+			break;
 		read_sent(c, n, n);
+		any = true;
 	}
+	return any;
 }
 
 static void read_bytes(struct guest *g, struct channel *c)
@@ -240,10 +248,10 @@ static void read_step(struct guest *g, struct channel *c, const struct pollfd *w
 	const struct file_reader *r = &c->u.reader;
 
 	(void)w;
-	if (r->sized && !r->lines)
-		read_send(g, c);
 	if (g->out.blocked)
 		return; /* a payload may be on its way, and how that ends is not known yet */
+	if (r->sized && !r->lines && read_send(g, c))
+		return;
 	if (r->told.cut)
 		read_cut(g, c, r->told.err);
 	else if (r->left == 0)

@@ -43,7 +43,7 @@ static int buf_grow(struct buf *b, size_t need)
 	data = malloc(cap);
 	if (!data)
 		return -ENOMEM;
-	if (b->len)
+	if (b->data)
 		memcpy(data, b->data + b->off, b->len);
 	free(b->data);
 	b->data = data;

@@ -29,10 +29,10 @@ int scope_lock_init(pthread_mutex_t *m)
 
 bool scope_lock_is_intact(const pthread_mutex_t *m)
 {
-	pthread_mutex_t fresh;
+	pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 	bool intact;
 
-	if (scope_lock_init(&fresh) < 0)
+	if (scope_lock_init(&fresh) != 0)
 		return false;
 	intact = m->__data.__kind == fresh.__data.__kind;
 	(void)pthread_mutex_destroy(&fresh); /* nobody holds it */

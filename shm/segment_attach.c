@@ -107,7 +107,6 @@ enum segment_verdict segment_probe(const char *name, struct err *why)
 		return SEGMENT_ABSENT;
 	if (fd < 0) {
 		(void)err_sys(why, -fd, "open");
-		fd = -1;
 		return SEGMENT_FOREIGN;
 	}
 	if (judge(fd, &f, why) == 0 && f.verdict == SEGMENT_LIVE)
@@ -150,7 +149,7 @@ int segment_attach(const char *name, bool writable, struct segment *out, struct 
 {
 	FD_SCOPED int fd = open_name(name, writable);
 	struct segment s;
-	struct found f;
+	struct found f = {0};
 	struct err why = {0};
 	void *base;
 	int rc;
@@ -161,7 +160,7 @@ int segment_attach(const char *name, bool writable, struct segment *out, struct 
 		return err_sys(err, -rc, "attach shared table %s", name);
 	}
 	rc = judge(fd, &f, &why);
-	if (rc < 0)
+	if (rc != 0)
 		return err_set(err, -rc, "attach shared table %s: %s", name, why.text);
 	base = mmap(NULL, (size_t)f.plan.total_size, writable ? PROT_READ | PROT_WRITE : PROT_READ,
 	    MAP_SHARED, fd, 0);

@@ -321,7 +321,7 @@ static int read_document(struct reader *r)
 
 	if (rc == 0)
 		rc = next(r, &ev);
-	if (rc < 0)
+	if (rc != 0)
 		return rc;
 	if (ev.type == YAML_STREAM_END_EVENT) { /* nothing but comments */
 		yaml_event_delete(&ev);

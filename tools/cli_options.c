@@ -39,6 +39,8 @@ static int set_seconds(const char *text, double *out)
 	char *end;
 	double value;
 
+	if (!text)
+		return -EINVAL;
 	errno = 0;
 	value = strtod(text, &end);
 	if (end == text || *end || errno || !isfinite(value) || value < SECONDS_MIN ||
@@ -150,7 +152,7 @@ int cli_parse(struct cli *cli, const struct cli_option *options, size_t count, b
 	struct parser p = {.shorts = ""};
 	int rc;
 
-	strcpy(p.shorts, command ? "+:" : ":");
+	(void)snprintf(p.shorts, sizeof(p.shorts), "%s", command ? "+:" : ":");
 	for (size_t i = 0; i < count; i++)
 		add_option(&p, &options[i]);
 	for (size_t i = 0; i < sizeof(common) / sizeof(common[0]); i++)

@@ -108,7 +108,7 @@ static void put_column(const char *text, int width)
 	}
 	cut[n] = '\0';
 	if (text[n]) {
-		(void)strcpy(cut + n, text[n + 1] ? "~" : text + n);
+		(void)snprintf(cut + n, sizeof(cut) - n, "%s", text[n + 1] ? "~" : text + n);
 		columns++;
 	}
 	cli_put_text(stdout, cut);

@@ -191,10 +191,12 @@ static void box_on_beat(struct report *r, bool last)
 		r->work.cpu_ns = stats.cpu_ns;
 		r->work.memory_bytes = stats.memory_bytes;
 	}
-	if (last)
+	if (last) {
 		service_trim(&b->service);
-	else
+		b->pulse.quiet = 0;
+	} else {
 		box_check_pulse(b);
+	}
 }
 
 static void box_fill_service(struct box *b)

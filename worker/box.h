@@ -41,9 +41,8 @@ struct box_check {
 
 /* Whether the guest gives signs of life while clients wait for it. */
 struct box_pulse {
-	uint64_t heard;	   /* link.heard at the last beat */
-	uint64_t since_ns; /* when it was last otherwise */
-	bool asked;
+	uint64_t heard; /* link.heard at the last beat */
+	uint64_t quiet; /* beats since it was otherwise: while we are stopped none is missed */
 };
 
 /* What box_end() will say and do. */

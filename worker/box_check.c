@@ -122,19 +122,18 @@ void box_check_abort(struct box *b, int code)
 void box_check_pulse(struct box *b)
 {
 	struct box_pulse *p = &b->pulse;
-	uint64_t now = loop_now(b->loop);
 	uint64_t nonce;
 
 	/* While the link is held nobody listens: a slow client has its own time limit. */
 	if (b->state != BOX_UP || b->report.in_flight == 0 || b->link.held ||
 	    b->link.heard != p->heard) {
-		*p = (struct box_pulse){.heard = b->link.heard, .since_ns = now};
-	} else if (now - p->since_ns > PULSE_PATIENCE * b->boot.check_timeout_ms * NS_PER_MS) {
-		box_die(b, ETIMEDOUT, "the guest agent gives no sign of life");
-	} else if (!p->asked) {
-		p->asked = true;
+		*p = (struct box_pulse){.heard = b->link.heard};
+	} else if (p->quiet++ == 0) {
 		nonce = ++b->nonce; /* no check waits for it */
 		/* What is wrong with the link, the link will say. */
 		(void)agent_link_send(&b->link, AGENT_PING, &nonce, BOX_NONCE);
+	} else if ((p->quiet - 1) * REPORT_BEAT_NS >
+		   PULSE_PATIENCE * b->boot.check_timeout_ms * NS_PER_MS) {
+		box_die(b, ETIMEDOUT, "the guest agent gives no sign of life");
 	}
 }

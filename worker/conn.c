@@ -130,10 +130,9 @@ static bool conn_route(struct conn *c)
 	c->awaits_continue = h->expect_continue && c->raw.len == 0;
 	if (c->s->state != SERVICE_UP)
 		conn_fail(c, API_BOX_DIED, "the box is stopped");
-	else if (where == ROUTE_OK && h->content_length != UINT64_MAX &&
-		 h->content_length > r->body_max)
+	else if (r && h->content_length != UINT64_MAX && h->content_length > r->body_max)
 		conn_fail(c, API_TOO_LARGE, "the request body is too large");
-	else if (where == ROUTE_OK)
+	else if (r)
 		r->begin(c, h);
 	else
 		route_refuse(c, where, h);

@@ -7,8 +7,6 @@
 #include "lib/log.h"
 #include "shm/slot.h"
 
-#define REPORT_BEAT_NS NS_PER_S
-
 void report_init(struct report *r, struct loop *loop, struct shm_slot *page, uint64_t generation)
 {
 	*r = (struct report){.loop = loop, .page = page, .work.generation = generation};

@@ -13,6 +13,8 @@
 #include "lib/loop.h"
 #include "shm/layout.h"
 
+#define REPORT_BEAT_NS NS_PER_S
+
 struct report {
 	struct loop *loop;
 	struct shm_slot *page; /* the caller's */

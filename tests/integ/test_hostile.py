@@ -115,6 +115,7 @@ class Clients(DaemonTest):
         for s in some:
             s.close()
         wait_for("them to be forgotten", lambda: self.d.pool()["clients"] == 1)
+        wait_for("room in the box", lambda: self.d.post(self.run_path, {"command": "true"}).status == 200)
 
     def test_hanging_up_in_the_middle_leaves_nothing_running(self):
         r = random.Random(1)

@@ -196,7 +196,7 @@ static void test_reader_stalls_within_a_payload(void **state)
 		frames = r->frames;
 		while (d->pongs == before && !r->done)
 			assert_true(drive_pump(d));
-		assert_true(d->pongs > before);
+		assert_true(d->pongs > before || r->done); /* done: it came behind the last frame */
 		/* What was on its way, and a payload or two: not the whole window. */
 		assert_true(r->frames - frames < AGENT_WINDOW / AGENT_PAYLOAD_MAX);
 		if (r->done)
