@@ -209,7 +209,7 @@ static void mux_reap(struct guest *g)
 	pid_t pid;
 
 	if (read(g->sig_fd, &info, sizeof(info)) < 0)
-		info.ssi_signo = 0; /* not even one SIGCHLD is pending; looking is right all the same */
+		info.ssi_signo = 0; /* no SIGCHLD is pending; looking is right all the same */
 	while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0)
 		if (!shim_reaped(&g->shims, pid))
 			(void)command_reaped(g, pid, status); /* or an orphan's */

@@ -72,11 +72,14 @@ static void send_next(struct janitor *j)
 
 	if (!o || o->sent || j->ctl < 0)
 		return;
-	rc = ctl_send(j->ctl, o->type, o->seq, 0, &o->body, NULL, 0, o->fd);
-	if (rc < 0)
-		return; /* its end is near; the pidfd brings the next one */
-	o->sent = true;
 	o->tries++;
+	rc = ctl_send(j->ctl, o->type, o->seq, 0, &o->body, NULL, 0, o->fd);
+	if (rc < 0) {
+		log_warn("order %s to the janitor: %s", ctl_type_name(o->type), strerror(-rc));
+		(void)proc_signal(j->pidfd, SIGKILL); /* its exit brings the next one */
+		return;
+	}
+	o->sent = true;
 	if (loop_timer_set(
 		j->s->loop, &j->timer, loop_now(j->s->loop) + order_time[o->type], on_timer) < 0)
 		log_warn("no memory for a timer: a hung janitor is not noticed");

@@ -137,7 +137,7 @@ void publish_box(struct sbxd *s, const struct pool_box *b)
 	bool to_index = b->state != SLOT_FREE && b->state != SLOT_QUARANTINED;
 	bool to_warm = b->state == SLOT_WARM;
 	/* Or parked anew without having been shown in between: it is the newest now. */
-	bool elsewhere = fresh || part->parked_ns != b->parked;
+	bool elsewhere = fresh || part->parked_ns != b->parked || part->acquires != b->acquires;
 
 	leave_lists(s, b->slot, indexed && (fresh || !to_index), warm && (elsewhere || !to_warm));
 	if (fresh)

@@ -41,6 +41,22 @@ int cli_paths(const struct cli *cli, struct paths *out, struct err *err)
 	return paths_of(cli, getuid(), out, err);
 }
 
+/* Below /tmp whoever was first could listen for our commands and their input. */
+static int refuse_stranger(struct httpc **c, const char *socket, struct err *err)
+{
+	uid_t uid = 0;
+	int rc = httpc_peer_uid(*c, &uid);
+
+	if (rc == 0 && uid == getuid())
+		return 0;
+	httpc_close(*c);
+	*c = NULL;
+	if (rc < 0)
+		return err_sys(err, -rc, "%s: who listens", socket);
+	return err_set(
+	    err, EPERM, "%s: it is user %u who listens there", socket, (unsigned int)uid);
+}
+
 int cli_connect(const struct cli *cli, struct httpc **out, struct err *err)
 {
 	uint64_t deadline = cli_deadline(CONNECT_S);
@@ -52,6 +68,8 @@ int cli_connect(const struct cli *cli, struct httpc **out, struct err *err)
 	rc = cli_paths(cli, &p, err);
 	if (rc == 0)
 		rc = httpc_connect(p.socket, cli->signal_fd, deadline, out, err);
+	if (rc == 0 && p.shared_tmp)
+		rc = refuse_stranger(out, p.socket, err);
 	if ((rc == -ENOENT || rc == -ECONNREFUSED) && getuid() != 0) {
 		struct err own = *err;
 		int root_rc = paths_of(cli, 0, &p, err);

@@ -106,6 +106,17 @@ int httpc_connect(
 	return 0;
 }
 
+int httpc_peer_uid(const struct httpc *c, uid_t *uid)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return -errno;
+	*uid = peer.uid;
+	return 0;
+}
+
 void httpc_close(struct httpc *c)
 {
 	if (!c)

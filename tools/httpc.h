@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "lib/buf.h"
 #include "lib/err.h"
@@ -28,6 +29,9 @@ struct httpc_request {
  */
 int httpc_connect(
     const char *socket_path, int cancel_fd, uint64_t deadline, struct httpc **out, struct err *err);
+
+/* The uid of the process that listens. 0 or -errno. */
+int httpc_peer_uid(const struct httpc *c, uid_t *uid);
 
 /* Harmless on NULL. */
 void httpc_close(struct httpc *c);

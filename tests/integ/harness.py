@@ -206,7 +206,7 @@ class Daemon:
         found += glob.glob(f"/dev/shm/sbxd-*-{self.instance}")
         found += [self.socket] if os.path.exists(self.socket) else []
         for base, dirs, _ in os.walk("/sys/fs/cgroup"):
-            found += [os.path.join(base, d) for d in dirs if d.startswith(f"sbxd-{self.instance}")]
+            found += [os.path.join(base, d) for d in dirs if re.match(rf"sbxd-{re.escape(self.instance)}\b", d)]
             dirs[:] = [d for d in dirs if base.count("/") < 6]
         for line in slurp("/proc/self/mounts").splitlines():
             if self.dir in line:
@@ -215,11 +215,11 @@ class Daemon:
         return found
 
     def processes(self):
-        """Live processes of ours: sbxd itself, its workers and janitor, and everything in their boxes."""
-        return descendants_by_environment(self.marker())
-
-    def marker(self):
-        return self.dir
+        """Live processes of ours: sbxd names our directory, a worker maps our table, a box is in our cgroups."""
+        ours = re.escape(self.instance)
+        marks = {"cmdline": re.escape(self.dir), "maps": rf"/dev/shm/sbxd-\d+-{ours}\b(?!-)", "cgroup": rf"/sbxd-{ours}\b"}
+        return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
+                if pid != os.getpid() and start_time(pid) and any(proc_says(pid, name, mark) for name, mark in marks.items())]
 
     def remove(self):
         shutil.rmtree(self.dir, ignore_errors=True)
@@ -250,19 +250,11 @@ def descendants(pid):
     return found
 
 
-def descendants_by_environment(marker):
-    """Live processes that hold a descriptor or an argument with the marker in it, zombies left out."""
-    found = []
-    for cmdline in glob.glob("/proc/[0-9]*/cmdline"):
-        pid = int(cmdline.split("/")[2])
-        if pid == os.getpid():
-            continue
-        try:
-            if marker.encode() in slurp(cmdline, "rb"):
-                found.append(pid)
-        except OSError:
-            continue
-    return found
+def proc_says(pid, name, pattern):
+    try:
+        return re.search(pattern, slurp(f"/proc/{pid}/{name}")) is not None
+    except OSError:
+        return False
 
 
 def start_time(pid):
@@ -365,6 +357,7 @@ def in_threads(n, fn):
         t.join(BOUND * 4)
     if errors:
         raise errors[0]
+    assert not any(t.is_alive() for t in threads), "a thread hangs"
     return results
 
 

@@ -320,7 +320,7 @@ class Shutdown(unittest.TestCase):
             census.add(d.process.pid)
             r = d.post("/v1/shutdown")
             self.assertEqual((r.status, r.json), (200, {"status": "closed"}))
-            self.assertIn(status_of(c), (410, 503, None))
+            self.assertEqual(status_of(c), 410)
             self.assertEqual(d.process.wait(30), 0)
             self.assertEqual(census.alive(), [])
             self.assertEqual(d.remains(), [])
@@ -359,6 +359,7 @@ class NothingLeaks(DaemonTest):
 
         round_trip(0)
         clean()
+        wait_for("no box", lambda: self.d.pool()["boxes"] == 0)
         pid = self.d.process.pid
         before = wait_for("quiet", lambda: len(open_fds(pid)) if self.d.pool()["clients"] == 1 else None)
         for i in range(40):
@@ -366,7 +367,8 @@ class NothingLeaks(DaemonTest):
         in_threads(16, round_trip)
         clean()
         wait_for("no box", lambda: self.d.pool()["boxes"] == 0)
-        wait_for(f"{before} descriptors", lambda: len(open_fds(pid)) == before)
+        # The first count may hold a connection that was about to be closed.
+        wait_for(f"{before} descriptors", lambda: len(open_fds(pid)) <= before)
 
 
 if __name__ == "__main__":

@@ -198,7 +198,7 @@ static void test_there_is_a_limit(void **state)
 {
 	struct sbxd *s = *state;
 	struct answer a[65];
-	char image[16];
+	char image[24];
 
 	for (int i = 0; i < 64; i++) {
 		(void)snprintf(image, sizeof(image), "image-%d", i);

@@ -1,0 +1,289 @@
+/*
+ * pool_events: everything that can happen to a pool, each as a function that draws what it needs.
+ * Part of pool_random.h.
+ */
+#ifndef SBXD_TESTS_UNIT_SUPERVISOR_POOL_EVENTS_H
+#define SBXD_TESTS_UNIT_SUPERVISOR_POOL_EVENTS_H
+
+#include "tests/unit/supervisor/pool_testing.h"
+
+#define SCOPES 10U
+#define COOKIES 4U
+
+struct run {
+	struct rig rig;
+	uint64_t random;
+	struct identity ids[SCOPES / 2]; /* each for two uids */
+	bool stopping;
+};
+
+static inline uint64_t splitmix(struct run *x)
+{
+	uint64_t z = x->random += 0x9e3779b97f4a7c15U;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+	return z ^ (z >> 31);
+}
+
+/* 0 to n - 1 */
+static inline uint32_t below(struct run *x, uint32_t n)
+{
+	return (uint32_t)((splitmix(x) >> 32) * n >> 32);
+}
+
+static inline bool chance(struct run *x, uint32_t percent)
+{
+	return below(x, 100) < percent;
+}
+
+struct scope {
+	uid_t uid;
+	const struct identity *id;
+};
+
+static inline struct scope any_scope(struct run *x)
+{
+	uint32_t n = below(x, SCOPES);
+
+	return (struct scope){RIG_UID + (n & 1), &x->ids[n / 2]};
+}
+
+static inline uint32_t any_slot(struct run *x)
+{
+	return below(x, x->rig.rules.slots);
+}
+
+/* ---- clients ---- */
+
+static inline void do_acquire(struct run *x)
+{
+	struct rig *r = &x->rig;
+	struct scope s = any_scope(x);
+	struct pool_request q = {
+	    .req = ++r->last_req,
+	    .uid = s.uid,
+	    .id = *s.id,
+	    .user = "u",
+	    .lease_id = 5000 + r->last_req,
+	};
+
+	if (chance(x, 3))
+		q.id.digest[0] ^= 1;
+	if (chance(x, 10))
+		q.spec.digest[0] = 1;
+	if (chance(x, 30))
+		q.cookie = 1 + below(x, COOKIES);
+	if (chance(x, 30))
+		q.lease_ttl = 1 + below(x, 40) * NS_PER_S;
+	if (chance(x, 30))
+		q.wait_limit = 1 + below(x, 20) * NS_PER_S;
+	pool_acquire(r->pool, r->now, &q);
+}
+
+static inline void do_leave(struct run *x)
+{
+	struct rig *r = &x->rig;
+	uint32_t back = below(x, 8);
+
+	if (r->last_req > back)
+		rig_leave(r, r->last_req - back);
+}
+
+static inline void do_conn_gone(struct run *x)
+{
+	pool_conn_gone(x->rig.pool, x->rig.now, below(x, COOKIES + 1));
+}
+
+static inline void do_release(struct run *x)
+{
+	struct scope s = any_scope(x);
+	uint64_t lease = chance(x, 50) ? 0 : 5000 + x->rig.last_req - below(x, 10);
+
+	(void)pool_release(x->rig.pool, x->rig.now, s.uid, s.id->token, lease);
+}
+
+static inline void do_remove(struct run *x)
+{
+	struct rig *r = &x->rig;
+	struct scope s = any_scope(x);
+	uint64_t req = ++r->last_req;
+
+	r->requests[req].outcome = GONE;
+	r->requests[req].removal =
+	    pool_remove(r->pool, r->now, s.uid, s.id->token, chance(x, 50), req) == 0;
+}
+
+static inline void do_reset(struct run *x)
+{
+	(void)pool_reset(x->rig.pool, x->rig.now);
+}
+
+/* ---- workers ---- */
+
+static inline void do_answer(struct run *x)
+{
+	struct rig *r = &x->rig;
+	uint32_t n;
+
+	if (r->order_count == 0)
+		return;
+	n = below(x, r->order_count);
+	r->sick = chance(x, 20);
+	r->unclean = chance(x, 2);
+	if (r->orders[n].kind == POOL_SPAWN && chance(x, 10))
+		pool_boot_failed(
+		    r->pool, r->now, r->orders[n].slot, r->orders[n].generation, "no image");
+	else
+		rig_answer_nth(r, n);
+}
+
+static inline void do_crash(struct run *x)
+{
+	uint32_t slot = any_slot(x);
+
+	if (x->rig.slots[slot].worker)
+		rig_worker_ends(&x->rig, slot, "killed by signal 9");
+}
+
+static inline void do_box_fail(struct run *x)
+{
+	struct rig *r = &x->rig;
+	uint32_t slot = any_slot(x);
+
+	pool_box_failed(
+	    r->pool, r->now, slot, pool_box_at(r->pool, slot)->generation, "its stream broke");
+}
+
+/* What comes too late, from a worker of an earlier box or about a state that is over. */
+static inline void do_noise(struct run *x)
+{
+	struct rig *r = &x->rig;
+	uint32_t slot = any_slot(x);
+	const struct pool_box *b = pool_box_at(r->pool, slot);
+	uint64_t stale = chance(x, 50) ? b->generation - 1 : 1 + splitmix(x);
+	uint64_t late = chance(x, 50) ? b->generation : stale;
+
+	switch (below(x, 7)) {
+	case 0:
+		pool_booted(r->pool, r->now, slot, b->state == SLOT_BOOTING ? stale : late);
+		return;
+	case 1:
+		pool_checked(
+		    r->pool, r->now, slot, b->state == SLOT_CHECKING ? stale : late, true, "");
+		return;
+	case 2:
+		pool_checked(r->pool, r->now, slot, stale, false, "stale");
+		return;
+	case 3:
+		pool_boot_failed(r->pool, r->now, slot, stale, "stale");
+		return;
+	case 4:
+		pool_box_failed(r->pool, r->now, slot, stale, "stale");
+		return;
+	case 5:
+		pool_worker_gone(r->pool, r->now, slot, stale, 0, "stale");
+		return;
+	default:
+		pool_cleaned(r->pool, r->now, slot, stale, chance(x, 50), "stale");
+		return;
+	}
+}
+
+static inline void do_work(struct run *x)
+{
+	struct rig *r = &x->rig;
+	uint32_t slot = any_slot(x);
+
+	r->in_flight[slot] = r->in_flight[slot] ? 0 : 1;
+	r->activity[slot] = r->now;
+}
+
+/* ---- time, rules, the end ---- */
+
+static inline void do_pass(struct run *x)
+{
+	static const uint32_t seconds[] = {0, 1, 1, 1, 4, 4, 40, 700};
+	uint64_t longest = seconds[below(x, 8)] * NS_PER_S;
+
+	rig_pass(&x->rig, below(x, 1000) * (longest / 1000));
+}
+
+/* The host was busy or asleep: one tick, late. */
+static inline void do_sleep(struct run *x)
+{
+	x->rig.now += below(x, 100) * NS_PER_S;
+	pool_tick(x->rig.pool, x->rig.now);
+}
+
+static inline struct pool_rules any_rules(struct run *x)
+{
+	return (struct pool_rules){
+	    .slots = 1 + below(x, 6),
+	    .replicas = 1 + below(x, 6),
+	    .policy = (enum replica_policy)below(x, REPLICA_BURST + 1),
+	    .burst_limit = below(x, 3),
+	    .max_boots = 1 + below(x, 3),
+	    .acquire_timeout = (chance(x, 50) ? 5 : 60) * NS_PER_S,
+	    .idle_timeout = chance(x, 30) ? 0 : (1 + below(x, 600)) * NS_PER_S,
+	    .active_idle_timeout = chance(x, 70) ? 0 : (1 + below(x, 100)) * NS_PER_S,
+	    .check_skip = chance(x, 50) ? 0 : below(x, 60) * NS_PER_S,
+	    .check_timeout = 5 * NS_PER_S,
+	    .boot_timeout = 30 * NS_PER_S,
+	    .close_grace = 2 * NS_PER_S,
+	};
+}
+
+static inline void do_rules(struct run *x)
+{
+	struct pool_rules rules = any_rules(x);
+
+	rules.slots = x->rig.rules.slots;
+	rules.max_boots = x->rig.rules.max_boots; /* boots under way would go beyond fewer */
+	rig_use(&x->rig, &rules);
+}
+
+static inline void do_shutdown(struct run *x)
+{
+	if (!chance(x, 3))
+		return;
+	x->stopping = true;
+	pool_shutdown(x->rig.pool, x->rig.now);
+}
+
+static const struct {
+	uint32_t weight;
+	void (*fn)(struct run *x);
+	const char *name;
+} events[] = {
+    {24, do_acquire, "acquire"},
+    {6, do_leave, "leave"},
+    {3, do_conn_gone, "connection gone"},
+    {14, do_release, "release"},
+    {2, do_remove, "remove"},
+    {1, do_reset, "reset"},
+    {28, do_answer, "answer"},
+    {2, do_crash, "crash"},
+    {1, do_box_fail, "box failed"},
+    {4, do_noise, "noise"},
+    {4, do_work, "work"},
+    {8, do_pass, "pass"},
+    {1, do_sleep, "sleep"},
+    {1, do_rules, "rules"},
+    {1, do_shutdown, "shutdown"},
+};
+
+static inline void step(struct run *x)
+{
+	uint32_t n = below(x, 100);
+	uint32_t i = 0;
+
+	while (n >= events[i].weight)
+		n -= events[i++].weight;
+	x->rig.doing = events[i].name;
+	events[i].fn(x);
+	rig_take_actions(&x->rig);
+	rig_forget(&x->rig);
+}
+
+#endif
