@@ -43,7 +43,7 @@ int api_parse_lease(const char *text, uint64_t *id)
 	for (const char *p = text; *p; p++)
 		v = v << 4 | (uint64_t)(*p <= '9' ? *p - '0' : *p - 'a' + 10);
 	*id = v;
-	return 0;
+	return v ? 0 : -EINVAL; /* 0 stands for all leases, which nobody may name */
 }
 
 static void put_time(struct json_out *j, const char *key, uint64_t wall_ms)

@@ -10,8 +10,8 @@
 #include "wire/http.h"
 
 #define CLIENT_READ 16384U
-#define CLIENT_IN_MAX (4U * HTTP_HEAD_MAX) /* a head and what came with it: fits CTL_TAIL_MAX */
-#define CLIENT_KEEP 4096U		   /* a buffer may stay that large between requests */
+#define CLIENT_IN_MAX CTL_TAIL_MAX /* a head and what came with it: fits a hand-over */
+#define CLIENT_KEEP 4096U	   /* a buffer may stay that large between requests */
 #define CLIENT_BODY_MAX 65536U
 #define CLIENT_OUT_MAX (64U * 1024U * 1024U)
 

@@ -80,6 +80,7 @@ static void client_finish(struct client *c)
 	bool was_waiting = c->state == CLIENT_WAITING;
 
 	clients_give_reader(c->cs, &c->http);
+	c->head_request = false;
 	buf_clear(&c->body);
 	buf_trim(&c->body, CLIENT_KEEP);
 	c->state = CLIENT_READING;
@@ -139,6 +140,7 @@ void client_reply_error_more(
 {
 	more->request_id = c->request_id;
 	more->traceparent = c->traceparent;
+	more->no_body = c->head_request;
 	publish_count(c->cs->s, COUNTER_REJECTED_REQUESTS);
 	if (api_error_put(&c->out, error, message, more, c->keep_alive) < 0)
 		c->keep_alive = false;

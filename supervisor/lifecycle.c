@@ -23,6 +23,7 @@
 void sbxd_shutdown(struct sbxd *s, const char *why)
 {
 	log_info("shutting down: %s", why);
+	s->shutting_down = true;
 	atomic_store_explicit(
 	    &s->seg.header->supervisor_state, SUPERVISOR_SHUTTING_DOWN, memory_order_relaxed);
 	notify_send("STOPPING=1");
@@ -88,6 +89,8 @@ static void reload(struct sbxd *s)
 	if (config_reload(&s->config, &fresh, on_config_change, NULL, &err) == 0) {
 		sbxd_fill_rules(&s->config, &rules);
 		pool_set_rules(s->pool, &rules, loop_now(s->loop));
+		if (sbxd_fill_spec(s) < 0)
+			log_error("SHA-256 is not to be had: boxes stay as they were");
 	} else {
 		log_error("configuration not reloaded: %s", err.text);
 	}
@@ -104,6 +107,8 @@ static void on_signal(struct loop *l, struct loop_watch *w, uint32_t events)
 	while (read(s->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		if (info.ssi_signo == SIGHUP)
 			reload(s);
+		else if (info.ssi_signo == SIGUSR2)
+			log_warn("SIGUSR2: this version cannot leave its boxes to a successor");
 		else
 			sbxd_shutdown(s, info.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM");
 	}
@@ -131,6 +136,7 @@ int lifecycle_watch_signals(struct sbxd *s, struct err *err)
 	(void)sigaddset(&set, SIGTERM);
 	(void)sigaddset(&set, SIGINT);
 	(void)sigaddset(&set, SIGHUP);
+	(void)sigaddset(&set, SIGUSR2);
 	(void)sigaddset(&set, SIGPIPE);
 	(void)sigprocmask(SIG_BLOCK, &set, NULL); /* cannot fail with these arguments */
 	(void)sigdelset(&set, SIGPIPE);

@@ -7,8 +7,8 @@
 
 struct sbxd;
 
-/* Blocks SIGTERM, SIGINT, SIGHUP and SIGPIPE, and handles the first three in the loop. 0 or -errno
- * with *err. */
+/* Blocks SIGTERM, SIGINT, SIGHUP, SIGUSR2 and SIGPIPE, and handles all but the last in the loop. 0
+ * or -errno with *err. */
 int lifecycle_watch_signals(struct sbxd *s, struct err *err);
 
 /* A loop_timer_fn for s->heartbeat: shows in the table that the loop turns, and sets itself again.

@@ -77,7 +77,7 @@ static int kill_worker(const struct sbxd *s, const struct shm_slot *page, uint32
 /* Ends every worker that the segment names, all at once, then waits; their boxes die with them. */
 static uint32_t end_workers(const struct sbxd *s, const struct segment *seg)
 {
-	uint32_t slots = seg->header->slot_count;
+	uint32_t slots = seg->slot_count;
 	int *pidfds = calloc(slots, sizeof(int));
 	uint32_t count = 0;
 

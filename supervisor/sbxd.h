@@ -48,6 +48,7 @@ struct sbxd {
 	struct worker **workers;    /* one per slot, NULL without */
 	struct janitor *janitor;
 	struct clients *clients;
+	uint32_t clients_max;
 
 	LIST_HEAD(, image) images;
 	uint32_t image_count;
@@ -63,6 +64,7 @@ struct sbxd {
 	struct loop_timer heartbeat;
 
 	bool settling;
+	bool shutting_down; /* asked to end: also while it starts */
 	bool drained;
 	uint64_t shutdown_req; /* client that waits for the end of the shutdown, 0 none */
 	int exit_status;
@@ -77,6 +79,9 @@ void sbxd_shutdown(struct sbxd *s, const char *why);
 
 /* The last box is gone: has the driver's traces removed, then ends the loop. */
 void sbxd_finish(struct sbxd *s);
+
+/* Works out s->spec, what a box is made of by default, from the configuration. 0 or -EIO. */
+int sbxd_fill_spec(struct sbxd *s);
 
 /* Fills the pool's rules from the configuration. */
 void sbxd_fill_rules(const struct config *c, struct pool_rules *out);

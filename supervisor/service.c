@@ -33,6 +33,7 @@
 #define CLOSE_GRACE (3 * NS_PER_S)
 #define OWN_FDS 128 /* descriptors kept for everything but clients and workers */
 #define CLIENTS_MIN 64
+#define CLIENTS_MAX 65536
 
 void sbxd_fill_site(const struct sbxd *s, struct ctl_site *site)
 {
@@ -82,24 +83,26 @@ static uint64_t gauge_activity(void *ctx, uint32_t slot)
 	return work.activity_ns;
 }
 
-/* As many descriptors as we may have; the connections that leaves room for. */
-static uint32_t descriptor_budget(const struct sbxd *s)
+/* Takes as many descriptors as we may have; *clients is how many connections they leave room for.
+ */
+static int claim_descriptors(struct sbxd *s, struct err *err)
 {
 	struct rlimit lim;
 	rlim_t need = OWN_FDS + 2UL * s->config.max_boxes; /* two for each worker */
 
 	if (getrlimit(RLIMIT_NOFILE, &lim) < 0)
-		return CLIENTS_MIN;
+		return err_sys(err, errno, "getrlimit");
 	lim.rlim_cur = lim.rlim_max;
 	(void)setrlimit(RLIMIT_NOFILE, &lim); /* up to the hard limit is always allowed */
-	if (lim.rlim_cur < need + CLIENTS_MIN) {
-		log_warn("RLIMIT_NOFILE %llu is too low for max_boxes %u: set LimitNOFILE= to %llu "
-			 "or more",
+	if (lim.rlim_cur < need + CLIENTS_MIN)
+		return err_set(err, EMFILE,
+		    "RLIMIT_NOFILE %llu is too low for max_boxes %u: raise it (LimitNOFILE=) to "
+		    "%llu",
 		    (unsigned long long)lim.rlim_cur, s->config.max_boxes,
-		    (unsigned long long)need + 1024);
-		return CLIENTS_MIN;
-	}
-	return lim.rlim_cur - need > 65536 ? 65536 : (uint32_t)(lim.rlim_cur - need);
+		    (unsigned long long)need + CLIENTS_MIN);
+	s->clients_max =
+	    lim.rlim_cur - need > CLIENTS_MAX ? CLIENTS_MAX : (uint32_t)(lim.rlim_cur - need);
+	return 0;
 }
 
 static int find_admin_group(struct sbxd *s, struct err *err)
@@ -139,24 +142,33 @@ static int open_table(struct sbxd *s, struct err *err)
 	return 0;
 }
 
+int sbxd_fill_spec(struct sbxd *s)
+{
+	struct pool_spec spec = {
+	    .memory_mib = s->config.memory_mib,
+	    .cpus_milli = s->config.cpus_milli,
+	    .disk_mib = s->config.disk_mib,
+	    .pids_max = s->config.pids_max,
+	};
+
+	memcpy(spec.image, s->config.image, sizeof(spec.image));
+	if (api_spec_digest(&spec) < 0)
+		return -EIO;
+	s->spec = spec;
+	return 0;
+}
+
 static int make_pool(struct sbxd *s, struct err *err)
 {
 	const struct pool_gauge gauge = {
 	    .in_flight = gauge_in_flight, .activity_ns = gauge_activity, .ctx = s};
 	struct pool_rules rules;
 
-	s->spec = (struct pool_spec){
-	    .memory_mib = s->config.memory_mib,
-	    .cpus_milli = s->config.cpus_milli,
-	    .disk_mib = s->config.disk_mib,
-	    .pids_max = s->config.pids_max,
-	};
-	memcpy(s->spec.image, s->config.image, sizeof(s->spec.image));
-	if (api_spec_digest(&s->spec) < 0)
+	if (sbxd_fill_spec(s) < 0)
 		return err_set(err, EIO, "SHA-256 is not to be had");
 	sbxd_fill_rules(&s->config, &rules);
 	s->pool = pool_create(&rules, &gauge, 0);
-	s->clients = clients_create(s, descriptor_budget(s));
+	s->clients = clients_create(s, s->clients_max);
 	if (!s->pool || !s->clients)
 		return err_set(err, ENOMEM, "no memory for the pool");
 	return 0;
@@ -249,8 +261,10 @@ static int prepare_driver(struct sbxd *s, struct err *err)
 
 static int start(struct sbxd *s, struct err *err)
 {
-	int rc = find_admin_group(s, err);
+	int rc = claim_descriptors(s, err);
 
+	if (rc == 0)
+		rc = find_admin_group(s, err);
 	if (rc == 0)
 		rc = lifecycle_watch_signals(s, err);
 	if (rc == 0)
@@ -259,6 +273,8 @@ static int start(struct sbxd *s, struct err *err)
 		rc = make_pool(s, err);
 	if (rc == 0)
 		rc = prepare_driver(s, err);
+	if (rc == 0 && s->shutting_down)
+		rc = err_set(err, ECANCELED, "told to end while starting");
 	if (rc == 0)
 		rc = listen_open(s, err);
 	if (rc < 0)
@@ -270,6 +286,16 @@ static int start(struct sbxd *s, struct err *err)
 	    s->isolation, s->config.replicas, s->config.max_boxes);
 	notify_send("READY=1");
 	return 0;
+}
+
+/* A start that came to nothing leaves nothing of the driver's. */
+static void abandon_start(struct sbxd *s)
+{
+	struct awaited a;
+	struct err err = {0};
+
+	if (s->janitor && order_and_wait(s, CTL_FINISH, &a, &err) < 0)
+		log_error("%s", err.text);
 }
 
 static void stop(struct sbxd *s)
@@ -327,9 +353,11 @@ int service_run(const struct options *o, const struct paths *paths,
 		return EXIT_FAILURE;
 	}
 	rc = start(&s, &err);
-	if (rc == 0)
+	if (rc < 0)
+		abandon_start(&s);
+	else
 		rc = loop_run(s.loop);
-	if (rc < 0) {
+	if (rc < 0 && !s.shutting_down) {
 		log_error("%s", err.code ? err.text : strerror(-rc));
 		s.exit_status = EXIT_FAILURE;
 	}

@@ -1,11 +1,12 @@
 """Starting sbxd: its options and its configuration, right and wrong."""
 
 import os
+import signal
 import subprocess
 import tempfile
 import unittest
 
-from harness import BUILD, Daemon
+from harness import BUILD, Daemon, wait_for
 
 
 def sbxd(*args, env=None):
@@ -21,10 +22,13 @@ class Start(unittest.TestCase):
         import shutil
         shutil.rmtree(self.dir)
 
-    def check(self, text, *args, env=None):
+    def write(self, text):
         with open(self.file, "w", encoding="utf-8") as f:
             f.write(text)
-        return sbxd("--config", self.file, "--check-config", *args, env=env)
+        return self.file
+
+    def check(self, text, *args, env=None):
+        return sbxd("--config", self.write(text), "--check-config", *args, env=env)
 
     def test_effective_configuration_is_printed_and_reads_back(self):
         r = self.check("sandbox:\n  use: x\n  replicas: 7\n  environment:\n    A: $HOME\n")
@@ -47,6 +51,7 @@ class Start(unittest.TestCase):
             self.assertIn(word, r.stderr)
 
     def test_what_comes_later_is_refused_clearly(self):
+        self.assertIn("prewarm", sbxd("--config", self.write("prewarm: 2\n")).stderr)
         r = self.check("network: user\n")
         self.assertEqual(r.returncode, 2)
         self.assertIn("network", r.stderr)
@@ -66,9 +71,47 @@ class Start(unittest.TestCase):
         self.assertIn("qemu", r.stderr)
         self.assertFalse(os.path.exists(f"/dev/shm/sbxd-{os.geteuid()}-cfg{os.getpid()}"))
 
+    def test_what_a_box_is_made_of_reloads(self):
+        d = Daemon("memory_mib: 256\n")
+        try:
+            self.assertEqual(d.acquire("a", "1")["memory_mib"], 256)
+            d.write_config("memory_mib: 300\n")
+            d.process.send_signal(signal.SIGHUP)
+            wait_for("the new value", lambda: "memory_mib changed" in d.log())
+            self.assertEqual(d.acquire("a", "2")["memory_mib"], 300)
+            d.process.send_signal(signal.SIGUSR2)
+            wait_for("the word", lambda: "SIGUSR2" in d.log())
+            self.assertEqual((d.stop(), d.remains()), (0, []))
+        finally:
+            d.kill()
+            d.remove()
+
+    def test_told_to_end_while_it_starts(self):
+        for _ in range(8):
+            d = Daemon(wait=False)
+            try:
+                wait_for("its directory", lambda: os.path.exists(d.runtime))
+                d.process.send_signal(signal.SIGTERM)
+                self.assertIn(d.process.wait(60), (0, -signal.SIGTERM))
+                self.assertEqual(d.remains(), [])
+            finally:
+                d.kill()
+                d.remove()
+
+    def test_a_start_that_fails_leaves_nothing(self):
+        d = Daemon()
+        try:
+            self.assertEqual(d.stop(), 0)
+            os.mkdir(d.socket)
+            d.start(wait=False)
+            self.assertEqual(d.process.wait(60), 1)
+            os.rmdir(d.socket)
+            self.assertEqual((d.remains(), os.listdir(d.runtime)), ([], []))
+        finally:
+            d.kill()
+            d.remove()
+
     def test_reload(self):
-        from harness import wait_for
-        import signal
         d = Daemon("replicas: 3\n")
         try:
             self.assertEqual(d.pool()["replicas"], 3)

@@ -23,7 +23,7 @@ class Isolation(DaemonTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.secret_dir = tempfile.mkdtemp(prefix="sbx-secret-")
+        cls.secret_dir = tempfile.mkdtemp(prefix="sbx-secret-", dir="/opt" if IS_ROOT else None)
         os.chmod(cls.secret_dir, 0o755)
         with open(f"{cls.secret_dir}/secret", "w") as f:
             f.write("host secret")
