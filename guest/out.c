@@ -202,7 +202,8 @@ static void file_copy(struct out *o, bool refused)
 	ssize_t n = 0;
 	uint8_t *to;
 
-	(void)queue_room(m, f->left); /* out_may_serve() has kept it */
+	if (!queue_room(m, f->left))
+		__builtin_trap(); /* out_may_serve() has kept it: our own invariant */
 	to = m->bytes + m->head + f->head;
 	memmove(to + f->left, to, queue_len(m) - f->head);
 	while (done < f->left) {

@@ -51,8 +51,10 @@ static void test_report_08_close_kills_the_whole_tree(void **state)
 static void test_report_08_close_in_the_drain(void **state)
 {
 	struct drive *d = drive_of(state);
-	uint32_t channel =
-	    start_as(d, "echo gone; (while :; do echo x; sleep 0.01; done) & exit 9", "54398");
+	uint32_t channel = start_as(d,
+	    "(while kill -0 $$; do :; done 2>/dev/null; while :; do echo x; sleep 0.01; done) &"
+	    "exit 9",
+	    "54398");
 	const struct reply *r;
 
 	drive_await_output(d, channel, "x");
@@ -141,7 +143,7 @@ static void test_report_08_fork_bomb_is_killed(void **state)
 	/* The limit keeps this machine alive; the bomb is at it within a moment. */
 	uint32_t channel = start_as(d,
 	    "ulimit -u 150; bomb() { bomb 2>&- | bomb 2>&- & }; trap '' TERM; bomb; echo lit; "
-	    "while :; do sleep 1000; done",
+	    "exec sleep 1000",
 	    "54399");
 	const struct reply *r;
 
