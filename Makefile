@@ -233,7 +233,8 @@ check: deps
 	$(Q)$(MAKE) --no-print-directory WERROR=1 $(CHECKS) deps-check
 	@echo "all tests passed"
 
-check-built: $(UNIT_BIN) $(CHK)/conformance check-programs
+# The fuzz targets are compiled too, so that they keep up with what they test; to link them takes clang.
+check-built: $(UNIT_BIN) $(CHK)/conformance check-programs $(call chk,$(FUZZ_SRC))
 check-programs: $(CHECK_PROGRAMS)
 
 conformance: $(CHK)/conformance check-programs

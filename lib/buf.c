@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BUF_FIRST 512
+#define BUF_FIRST 2048 /* most requests and answers fit without growing */
 
 void buf_init(struct buf *b, size_t max)
 {

@@ -1,32 +1,29 @@
 /* digest: SHA-256 and random identifiers, from OpenSSL. Holds no state of ours. */
+/* The plain functions: on the way of every acquire, EVP would allocate, lock and look up. */
+#define OPENSSL_SUPPRESS_DEPRECATED
+
 #include "lib/digest.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
 #include <openssl/rand.h>
+#include <openssl/sha.h>
 #include <string.h>
-
-static void md_ctx_free(EVP_MD_CTX **ctx)
-{
-	EVP_MD_CTX_free(*ctx);
-}
 
 int digest_sha256(const struct digest_part *parts, size_t count, uint8_t out[DIGEST_LEN])
 {
-	__attribute__((cleanup(md_ctx_free))) EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-	uint8_t sum[EVP_MAX_MD_SIZE];
+	uint8_t sum[DIGEST_LEN];
+	SHA256_CTX ctx;
 
-	if (!ctx || EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) != 1)
+	if (SHA256_Init(&ctx) != 1)
 		return -EIO;
 	for (size_t i = 0; i < count; i++) {
-		if (EVP_DigestUpdate(ctx, parts[i].data, parts[i].len) != 1)
+		if (SHA256_Update(&ctx, parts[i].data, parts[i].len) != 1)
 			return -EIO;
 	}
-	if (EVP_DigestFinal_ex(ctx, sum, NULL) != 1)
+	if (SHA256_Final(sum, &ctx) != 1)
 		return -EIO;
-	for (size_t i = 0; i < DIGEST_LEN; i++)
-		out[i] = sum[i];
+	memcpy(out, sum, sizeof(sum));
 	return 0;
 }
 

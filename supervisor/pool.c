@@ -40,6 +40,7 @@ struct pool *pool_create(
 	TAILQ_INIT(&p->boot_queue);
 	TAILQ_INIT(&p->waiters);
 	TAILQ_INIT(&p->actions);
+	TAILQ_INIT(&p->spare);
 	TAILQ_INIT(&p->dirty);
 	if (!p->boxes || !p->free_slots || !p->scopes) {
 		pool_destroy(p);
@@ -80,6 +81,7 @@ void pool_destroy(struct pool *p)
 			free(s);
 		}
 	}
+	TAILQ_CONCAT(&p->actions, &p->spare, link);
 	while ((a = TAILQ_FIRST(&p->actions))) {
 		TAILQ_REMOVE(&p->actions, a, link);
 		free(a);
@@ -111,11 +113,17 @@ static void *must(void *block)
 
 struct pool_action *pool_act(struct pool *p, enum pool_action_kind kind, const struct pool_box *b)
 {
-	struct pool_action *a = must(calloc(1, sizeof(*a)));
+	struct pool_action *a = TAILQ_FIRST(&p->spare);
 
-	a->kind = kind;
-	a->slot = b ? b->slot : SHM_NONE;
-	a->generation = b ? b->generation : 0;
+	if (a)
+		TAILQ_REMOVE(&p->spare, a, link);
+	else
+		a = must(malloc(sizeof(*a)));
+	*a = (struct pool_action){
+	    .kind = kind,
+	    .slot = b ? b->slot : SHM_NONE,
+	    .generation = b ? b->generation : 0,
+	};
 	TAILQ_INSERT_TAIL(&p->actions, a, link);
 	return a;
 }
@@ -128,7 +136,7 @@ bool pool_next_action(struct pool *p, struct pool_action *out)
 		return false;
 	TAILQ_REMOVE(&p->actions, a, link);
 	*out = *a;
-	free(a);
+	TAILQ_INSERT_HEAD(&p->spare, a, link);
 	return true;
 }
 

@@ -53,7 +53,8 @@ struct pool {
 	struct pool_waiters waiters;
 	uint32_t waiter_count;
 	uint32_t room_waiters; /* those for room */
-	TAILQ_HEAD(, pool_action) actions;
+	TAILQ_HEAD(pool_actions, pool_action) actions;
+	struct pool_actions spare; /* actions to be used again: there is always a next one */
 	struct pool_boxes dirty;
 	uint64_t due; /* no deadline is earlier than this */
 	bool shutting_down;

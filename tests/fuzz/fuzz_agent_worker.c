@@ -48,23 +48,18 @@ static int on_started(struct agent_chan *c, const uint8_t *payload, size_t n)
 	return n > 0 && payload[0] == 0xee ? -EBADMSG : 0;
 }
 
-static void on_data(struct agent_chan *c, unsigned int stream, const uint8_t *p, size_t n)
+static size_t on_data(struct agent_chan *c, unsigned int stream, const uint8_t *p, size_t n)
 {
 	struct listener *l = listener_of(c);
 
 	CHECK(stream < AGENT_STREAMS && n > 0 && n <= AGENT_PAYLOAD_MAX);
 	l->unread[stream] += n;
 	CHECK(l->unread[stream] <= AGENT_WINDOW);
-	if (p[0] % 2 != 0)
-		return;
-	agent_chan_grant(c, stream, l->unread[stream]);
-	l->unread[stream] = 0;
-}
-
-static void on_eof(struct agent_chan *c, unsigned int stream)
-{
-	CHECK(stream < AGENT_STREAMS);
-	(void)listener_of(c);
+	if (p[0] % 2 == 0) {
+		agent_chan_grant(c, stream, l->unread[stream]);
+		l->unread[stream] = 0;
+	}
+	return n;
 }
 
 static void on_sendable(struct agent_chan *c)
@@ -89,7 +84,6 @@ static void on_error(struct agent_chan *c, uint32_t code, const char *text)
 static const struct agent_chan_ops chan_ops = {
     .started = on_started,
     .data = on_data,
-    .eof = on_eof,
     .sendable = on_sendable,
     .end = on_end,
     .error = on_error,
