@@ -1,11 +1,13 @@
 /* api_box: boxes over HTTP: list, inspect, remove, release. Runs in sbxd; holds no state. */
 #include "supervisor/api_box.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "lib/clock.h"
+#include "lib/digest.h"
 #include "shm/slot.h"
 #include "supervisor/access.h"
 #include "supervisor/client.h"
@@ -30,7 +32,9 @@ static const char *const box_status[SLOT_STATES] = {
 
 void api_format_lease(uint64_t id, char out[API_LEASE_LEN])
 {
-	(void)snprintf(out, API_LEASE_LEN, "%016llx", (unsigned long long)id);
+	uint64_t big = htobe64(id); /* as a person reads it: the highest digits first */
+
+	digest_hex((const uint8_t *)&big, sizeof(big), out);
 }
 
 int api_parse_lease(const char *text, uint64_t *id)

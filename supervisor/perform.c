@@ -28,6 +28,12 @@ static const struct pool_box *action_box(const struct sbxd *s, const struct pool
 	return b && b->generation == a->generation ? b : NULL;
 }
 
+static void publish_now(struct sbxd *s, const struct pool_box *b)
+{
+	publish_box(s, b);
+	pool_published(s->pool, b);
+}
+
 static void tell(struct sbxd *s, const struct pool_action *a, enum ctl_type type)
 {
 	if (s->workers[a->slot])
@@ -43,7 +49,7 @@ static void on_image(struct sbxd *s, uint64_t generation, int prepared, const st
 	if (!b)
 		return;
 	if (b->state == SLOT_BOOTING && prepared >= 0) {
-		publish_box(s, b); /* the worker finds its slot as it shall be */
+		publish_now(s, b); /* the worker finds its slot as it shall be */
 		worker_spawn(s, b, prepared);
 		return;
 	}
@@ -173,7 +179,7 @@ static void do_grant(struct sbxd *s, const struct pool_action *a)
 	const struct pool_box *b = action_box(s, a);
 
 	if (c && b) {
-		publish_box(s, b); /* the table shows the lease before the client knows of it */
+		publish_now(s, b); /* the table shows the lease before the client knows of it */
 		record_lease(s, a, b, c);
 		api_acquire_granted(s, c, a);
 	} else if (b) {

@@ -158,6 +158,15 @@ void pool_touch(struct pool *p, struct pool_box *b)
 	TAILQ_INSERT_TAIL(&p->dirty, b, dirty_link);
 }
 
+void pool_published(struct pool *p, const struct pool_box *b)
+{
+	struct pool_box *own = &p->boxes[b->slot];
+
+	if (own->dirty)
+		TAILQ_REMOVE(&p->dirty, own, dirty_link);
+	own->dirty = false;
+}
+
 const struct pool_box *pool_next_dirty(struct pool *p)
 {
 	struct pool_box *b = TAILQ_FIRST(&p->dirty);

@@ -163,6 +163,9 @@ bool pool_next_action(struct pool *p, struct pool_action *out);
 /* The next box whose published view must be written; NULL when all are. */
 const struct pool_box *pool_next_dirty(struct pool *p);
 
+/* Box b was published just now, out of turn. */
+void pool_published(struct pool *p, const struct pool_box *b);
+
 /* When pool_tick() wants to be called; CLOCK_NEVER when nothing is pending. */
 uint64_t pool_deadline(const struct pool *p);
 void pool_tick(struct pool *p, uint64_t now);

@@ -227,6 +227,7 @@ void json_put_uint(struct json_out *j, const char *key, uint64_t value)
 void json_put_double(struct json_out *j, const char *key, double value)
 {
 	char text[400];
+	char *p = text + 32;
 	double mag = fabs(value);
 	uint64_t milli;
 
@@ -234,15 +235,23 @@ void json_put_double(struct json_out *j, const char *key, double value)
 		json_put_null(j, key);
 		return;
 	}
-	/* In integers, for a locale must not choose the decimal point. */
-	if (mag < 9e15) {
-		milli = (uint64_t)(mag * 1000 + 0.5);
-		(void)snprintf(text, sizeof(text), "%s%" PRIu64 ".%03u",
-		    value < 0 && milli ? "-" : "", milli / 1000, (unsigned int)(milli % 1000));
-	} else {
+	if (mag >= 9e15) {
 		(void)snprintf(text, sizeof(text), "%.0f.000", value); /* 314 at most */
+		out_put_token(j, key, text);
+		return;
 	}
-	out_put_token(j, key, text);
+	/* In integers, for a locale must not choose the decimal point; from the last digit on. */
+	milli = (uint64_t)(mag * 1000 + 0.5);
+	for (int digits = 0; digits < 4 || milli; digits++) {
+		if (digits == 3)
+			*--p = '.';
+		*--p = (char)('0' + milli % 10);
+		milli /= 10;
+	}
+	if (value < 0 && mag * 1000 + 0.5 >= 1)
+		*--p = '-';
+	out_put_key(j, key);
+	out_put(j, p, (size_t)(text + 32 - p));
 }
 
 void json_put_bool(struct json_out *j, const char *key, bool value)
