@@ -275,6 +275,9 @@ static void conn_settle(struct conn *c)
 	if (c->phase == CONN_HEAD || c->phase == CONN_DRAIN ||
 	    (c->phase == CONN_BODY && c->op && (!c->op->cls->room || c->op->cls->room(c->op))))
 		events |= EPOLLIN;
+	/* While it is served it stays watched until it sends: most clients do not. */
+	if (c->phase == CONN_SERVE && !c->readable)
+		events |= c->watch.events & EPOLLIN;
 	if (loop_mod(c->s->loop, &c->watch, events) < 0)
 		conn_die(c);
 	at = conn_deadline(c);
