@@ -7,10 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "drivers/driver.h"
 #include "lib/log.h"
 #include "supervisor/config_table.h"
-
-#define UIDS_PER_BOX 65536ULL
 
 static void set_defaults(struct config *c)
 {
@@ -66,7 +65,7 @@ static const char *place(const struct config_origins *origins, const char *key)
 
 int config_check(const struct config *c, const struct config_origins *origins, struct err *err)
 {
-	uint64_t uids_end = c->namespace_uid_base + c->max_boxes * UIDS_PER_BOX;
+	uint64_t uids_end = c->namespace_uid_base + (uint64_t)c->max_boxes * DRIVER_UIDS;
 
 	if (c->network == CONFIG_NETWORK_USER)
 		return err_set(err, EINVAL,
@@ -88,9 +87,9 @@ int config_check(const struct config *c, const struct config_origins *origins, s
 		    place(origins, "prewarm"), c->prewarm, c->replicas);
 	if (uids_end > UINT32_MAX)
 		return err_set(err, EINVAL,
-		    "%s: max_boxes: %u boxes of %llu uids from namespace.uid_base (%u) go past the "
+		    "%s: max_boxes: %u boxes of %u uids from namespace.uid_base (%u) go past the "
 		    "last uid",
-		    place(origins, "max_boxes"), c->max_boxes, UIDS_PER_BOX, c->namespace_uid_base);
+		    place(origins, "max_boxes"), c->max_boxes, DRIVER_UIDS, c->namespace_uid_base);
 	return 0;
 }
 

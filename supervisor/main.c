@@ -15,6 +15,8 @@
 #include "supervisor/rundir.h"
 #include "supervisor/service.h"
 
+#define PRINT_MAX (1U << 20)
+
 extern char **environ;
 
 static int usage_error(const struct err *err)
@@ -23,29 +25,12 @@ static int usage_error(const struct err *err)
 	return OPTIONS_EXIT_USAGE;
 }
 
-static int print(int (*put)(struct buf *out))
+/* Prints what was written into `out` with result rc; the exit status. */
+static int print(struct buf *out, int rc)
 {
-	struct buf out;
-	int rc;
-
-	buf_init(&out, 1 << 20);
-	rc = put(&out);
 	if (rc == 0)
-		rc = fwrite(buf_head(&out), 1, out.len, stdout) == out.len ? 0 : -EIO;
-	buf_free(&out);
-	return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
-
-static int print_config(const struct config *c)
-{
-	struct buf out;
-	int rc;
-
-	buf_init(&out, 1 << 20);
-	rc = config_print(c, &out);
-	if (rc == 0)
-		rc = fwrite(buf_head(&out), 1, out.len, stdout) == out.len ? 0 : -EIO;
-	buf_free(&out);
+		rc = fwrite(buf_head(out), 1, out->len, stdout) == out->len ? 0 : -EIO;
+	buf_free(out);
 	return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
@@ -56,12 +41,14 @@ int main(int argc, char **argv)
 	struct config config;
 	struct err err = {0};
 	struct config_sources sources = {.env = environ};
+	struct buf out;
 	int status;
 
+	buf_init(&out, PRINT_MAX);
 	if (options_parse(argc, argv, &o, &err) < 0)
 		return usage_error(&err);
 	if (o.help)
-		return print(options_usage);
+		return print(&out, options_usage(&out));
 	if (o.version)
 		return printf("sbxd %s\n", SBX_VERSION) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 	log_init("sbxd", o.log_format, o.log_level);
@@ -82,7 +69,7 @@ int main(int argc, char **argv)
 	if (config_load(&sources, &config, &err) < 0)
 		return usage_error(&err);
 	if (o.check_config) {
-		status = print_config(&config);
+		status = print(&out, config_print(&config, &out));
 		config_free(&config);
 		return status;
 	}

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "drivers/driver.h"
 #include "lib/fd.h"
 #include "lib/log.h"
 #include "lib/proc.h"
@@ -21,18 +22,15 @@
 
 #define RECONCILE_WAIT_MS 10000
 
-/* Host uids of a slot, and which of them is its worker's: as drivers/driver.h lays them out. */
-#define SLOT_UIDS 65536U
-#define WORKER_UID 65535U
-
 /*
  * Is it a worker of that slot? The page with its pid was the worker's to write, and what it says
  * must not make us kill a stranger: the program and the uid are the kernel's word.
  */
 static bool is_worker(const struct sbxd *s, pid_t pid, uint32_t slot)
 {
-	uid_t uid =
-	    s->uid == 0 ? s->config.namespace_uid_base + slot * SLOT_UIDS + WORKER_UID : s->uid;
+	uid_t uid = s->uid == 0
+			? s->config.namespace_uid_base + slot * DRIVER_UIDS + DRIVER_WORKER_UID
+			: s->uid;
 	char path[32];
 	char exe[CTL_PATH];
 	char status[1024];

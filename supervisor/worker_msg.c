@@ -1,5 +1,7 @@
-/* worker_msg: what a worker says to sbxd: one function per message. Nothing of it is trusted. Runs
- * in sbxd. */
+/*
+ * worker_msg: what a worker says to sbxd: one function per message. Nothing of it is trusted. Runs
+ * in sbxd.
+ */
 #include <errno.h>
 #include <sys/socket.h>
 
@@ -8,10 +10,7 @@
 #include "shm/hist.h"
 #include "supervisor/worker_int.h"
 
-#define WORKER_READ_BATCH 32 /* messages in one go, so that others get their turn */
-
-/* Without its channel a worker can only hold the box: it is killed, and its end is what we act on.
- */
+/* Without its channel a worker can only hold the box: it is killed, and we act on its end. */
 static void ctl_lost(struct worker *w, const char *why)
 {
 	if (w->ctl < 0)
@@ -164,6 +163,6 @@ void worker_on_ctl(struct loop *l, struct loop_watch *watch, uint32_t events)
 	if (events & EPOLLOUT)
 		worker_flush(w);
 	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-		worker_read(w, WORKER_READ_BATCH);
+		worker_read(w, 1); /* most often there is one, and no call is needed to learn it */
 	sbxd_settle(s);
 }
