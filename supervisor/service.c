@@ -80,7 +80,8 @@ static uint64_t gauge_activity(void *ctx, uint32_t slot)
 	if (slot_read_work(&s->seg.slots[slot], &work) < 0 ||
 	    work.generation != s->parts[slot].generation)
 		return 0;
-	return work.activity_ns;
+	/* A time to come would keep the box for ever: it is the worker's word. */
+	return work.activity_ns < loop_now(s->loop) ? work.activity_ns : loop_now(s->loop);
 }
 
 /* Takes as many descriptors as we may have; *clients is how many connections they leave room for.
