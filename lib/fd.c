@@ -43,11 +43,13 @@ union fd_control {
 	char bytes[CMSG_SPACE(sizeof(int) * FD_PASS_MAX)];
 };
 
-ssize_t fd_send_msg(int sock, const void *data, size_t len, const int *fds, size_t nfds)
+ssize_t fd_send_iov(int sock, const struct iovec *iov, size_t parts, const int *fds, size_t nfds)
 {
 	union fd_control control;
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = len};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct msghdr msg = {
+	    .msg_iov = (struct iovec *)(uintptr_t)iov, /* sendmsg() does not write to it */
+	    .msg_iovlen = parts,
+	};
 	struct cmsghdr *c;
 	ssize_t n;
 
@@ -65,6 +67,13 @@ ssize_t fd_send_msg(int sock, const void *data, size_t len, const int *fds, size
 	}
 	n = sendmsg(sock, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 	return n < 0 ? -errno : n;
+}
+
+ssize_t fd_send_msg(int sock, const void *data, size_t len, const int *fds, size_t nfds)
+{
+	const struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = len};
+
+	return fd_send_iov(sock, &iov, 1, fds, nfds);
 }
 
 static void fd_collect(struct msghdr *msg, int fds[FD_PASS_MAX])

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #define FD_PASS_MAX 4 /* descriptors in one message */
 
@@ -27,6 +28,9 @@ int fd_set_nonblock(int fd);
  * Sends one message with nfds (<= FD_PASS_MAX) descriptors, which stay the caller's. MSG_NOSIGNAL,
  * MSG_DONTWAIT. Returns the bytes sent or -errno.
  */
+ssize_t fd_send_iov(int sock, const struct iovec *iov, size_t parts, const int *fds, size_t nfds);
+
+/* The same for a message in one piece. */
 ssize_t fd_send_msg(int sock, const void *data, size_t len, const int *fds, size_t nfds);
 
 /*

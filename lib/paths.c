@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/env.h"
+
 bool paths_instance_valid(const char *name)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
@@ -17,21 +19,10 @@ bool paths_instance_valid(const char *name)
 	       strspn(name, all) == len;
 }
 
-static const char *env_get(char *const *env, const char *name)
-{
-	size_t len = strlen(name);
-
-	for (; env && *env; env++) {
-		if (strncmp(*env, name, len) == 0 && (*env)[len] == '=')
-			return *env + len + 1;
-	}
-	return NULL;
-}
-
 /* The XDG specification has relative directories ignored. */
 static const char *env_dir(char *const *env, const char *name)
 {
-	const char *dir = env_get(env, name);
+	const char *dir = env_get(env, name, strlen(name));
 
 	return dir && dir[0] == '/' ? dir : NULL;
 }

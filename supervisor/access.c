@@ -67,6 +67,15 @@ int access_box_name(const struct client *c, const char *id, struct box_name *out
 	return 0;
 }
 
+const struct pool_box *access_find_box(const struct sbxd *s, const struct client *c, const char *id)
+{
+	struct box_name name;
+
+	if (access_box_name(c, id, &name) < 0)
+		return NULL;
+	return pool_box_find(s->pool, name.uid, name.token);
+}
+
 void access_box_id(const struct client *c, const struct pool_box *b, char *out, size_t size)
 {
 	if (b->uid == client_uid(c))

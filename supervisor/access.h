@@ -35,6 +35,10 @@ struct box_name {
  */
 int access_box_name(const struct client *c, const char *id, struct box_name *out);
 
+/* The box of that id, or NULL when there is none that this client may know of. */
+const struct pool_box *access_find_box(
+    const struct sbxd *s, const struct client *c, const char *id);
+
 /* The id under which this client knows box b: TOKEN, or UID:TOKEN when it is another uid's. */
 void access_box_id(const struct client *c, const struct pool_box *b, char *out, size_t size);
 

@@ -109,14 +109,12 @@ static void put_usage(struct json_out *j, const struct sbxd *s, const struct poo
 	json_put_int(j, "box_pid", work.box_pid);
 }
 
-static const struct pool_box *find_box(
-    struct sbxd *s, struct client *c, const char *id, struct box_name *name)
+/* As access_find_box(), but answers the client when it is NULL. */
+static const struct pool_box *find_box(struct sbxd *s, struct client *c, const char *id)
 {
-	const struct pool_box *b = NULL;
+	const struct pool_box *b = access_find_box(s, c, id);
 	char text[200];
 
-	if (access_box_name(c, id, name) == 0)
-		b = pool_box_find(s->pool, name->uid, name->token);
 	if (b)
 		return b;
 	(void)snprintf(text, sizeof(text), "box not found: %s", id);
@@ -151,8 +149,7 @@ void api_list_boxes(struct sbxd *s, struct client *c, const struct route_call *c
 
 void api_get_box(struct sbxd *s, struct client *c, const struct route_call *call)
 {
-	struct box_name name;
-	const struct pool_box *b = find_box(s, c, call->match->id, &name);
+	const struct pool_box *b = find_box(s, c, call->match->id);
 	struct json_out j;
 	struct buf out;
 
@@ -174,7 +171,7 @@ void api_get_box(struct sbxd *s, struct client *c, const struct route_call *call
 
 void api_delete_box(struct sbxd *s, struct client *c, const struct route_call *call)
 {
-	struct box_name name;
+	const struct pool_box *b;
 	char force[8] = "";
 	int rc = http_query_get(call->head->query, "force", force, sizeof(force));
 
@@ -183,10 +180,11 @@ void api_delete_box(struct sbxd *s, struct client *c, const struct route_call *c
 		client_reply_error(c, API_INVALID_ARGUMENT, "force: true or false is expected");
 		return;
 	}
-	if (!find_box(s, c, call->match->id, &name))
+	b = find_box(s, c, call->match->id);
+	if (!b)
 		return;
-	rc = pool_remove(s->pool, loop_now(s->loop), name.uid, name.token, !strcmp(force, "true"),
-	    client_req(c));
+	rc = pool_remove(
+	    s->pool, loop_now(s->loop), b->uid, b->token, !strcmp(force, "true"), client_req(c));
 	if (rc == 0)
 		client_wait(c);
 	else if (rc == -EBUSY)
@@ -213,7 +211,7 @@ void api_release(struct sbxd *s, struct client *c, const struct route_call *call
 	const struct json_field fields[] = {
 	    {.name = "lease_id", .type = JSON_FIELD_STRING, .out = &lease_text},
 	};
-	struct box_name name;
+	const struct pool_box *b;
 	enum pool_release_result result;
 	uint64_t lease = 0;
 	struct json_out j;
@@ -228,8 +226,8 @@ void api_release(struct sbxd *s, struct client *c, const struct route_call *call
 	} else if (lease_text && api_parse_lease(lease_text, &lease) < 0) {
 		client_reply_error(
 		    c, API_INVALID_ARGUMENT, "lease_id: 16 lowercase hex digits are expected");
-	} else if (find_box(s, c, call->match->id, &name)) {
-		result = pool_release(s->pool, loop_now(s->loop), name.uid, name.token, lease);
+	} else if ((b = find_box(s, c, call->match->id))) {
+		result = pool_release(s->pool, loop_now(s->loop), b->uid, b->token, lease);
 		publish_count(s, COUNTER_RELEASES);
 		buf_init(&out, 256);
 		json_out_init(&j, &out);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "drivers/driver.h"
+#include "lib/env.h"
 #include "lib/log.h"
 #include "supervisor/config_table.h"
 
@@ -30,7 +31,7 @@ static int load_file(const struct config_sources *src, struct config *c,
 	int rc;
 
 	if (!named)
-		named = config_env_get(src->env, "SBXD_CONFIG", strlen("SBXD_CONFIG"));
+		named = env_get(src->env, "SBXD_CONFIG", strlen("SBXD_CONFIG"));
 	if (named)
 		return config_yaml_read(named, src->env, c, origins, err);
 	if (!src->default_path)

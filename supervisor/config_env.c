@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/buf.h"
+#include "lib/env.h"
 #include "supervisor/config_table.h"
 #include "wire/json.h"
 
@@ -30,15 +31,6 @@ static size_t name_length(const char *text)
 	return n;
 }
 
-const char *config_env_get(char *const *env, const char *name, size_t name_len)
-{
-	for (; env && *env; env++) {
-		if (strncmp(*env, name, name_len) == 0 && (*env)[name_len] == '=')
-			return *env + name_len + 1;
-	}
-	return NULL;
-}
-
 /* Appends what the reference at *text (after the $) stands for and moves past it. 0 or -errno. */
 static int expand_one(const char **text, char *const *env, struct buf *out, struct err *err)
 {
@@ -56,7 +48,7 @@ static int expand_one(const char **text, char *const *env, struct buf *out, stru
 		return err_set(err, EINVAL, "'$%.20s': ${ must be followed by a name and }", p);
 	if (len == 0)
 		return buf_puts(out, "$");
-	value = config_env_get(env, name, len);
+	value = env_get(env, name, len);
 	if (!value)
 		return err_set(err, EINVAL, "the variable %.*s is not set in the environment",
 		    (int)(len > 64 ? 64 : len), name);
@@ -112,7 +104,7 @@ int config_env_apply(
 		if (config_keys[i].type == CONFIG_ENVIRONMENT)
 			continue;
 		variable_name(&config_keys[i], name, sizeof(name));
-		value = config_env_get(env, name, strlen(name));
+		value = env_get(env, name, strlen(name));
 		if (!value)
 			continue;
 		if (config_value_parse(&config_keys[i], value, c, &inner) < 0)

@@ -86,9 +86,6 @@ int config_yaml_read(const char *path, char *const *env, struct config *c,
 int config_env_apply(
     char *const *env, struct config *c, struct config_origins *origins, struct err *err);
 
-/* The value of `name` in env, or NULL. */
-const char *config_env_get(char *const *env, const char *name, size_t name_len);
-
 /*
  * Replaces $VAR and ${VAR} in text from env; $$ is one $, and a $ before anything else stays. 0, or
  * -EINVAL with *err naming the missing variable. The caller frees *out.

@@ -233,7 +233,7 @@ static struct pool_scope_list *scope_bucket(const struct pool *p, uid_t uid, con
 	return &p->scopes[h & p->scope_mask];
 }
 
-struct pool_scope *pool_scope_get(struct pool *p, uid_t uid, const char *token)
+struct pool_scope *pool_scope_get(const struct pool *p, uid_t uid, const char *token)
 {
 	struct pool_scope *s;
 
@@ -318,13 +318,9 @@ const struct pool_box *pool_box_by_generation(const struct pool *p, uint64_t gen
 
 const struct pool_box *pool_box_find(const struct pool *p, uid_t uid, const char *token)
 {
-	struct pool_scope *s;
+	const struct pool_scope *s = pool_scope_get(p, uid, token);
 
-	LIST_FOREACH (s, scope_bucket(p, uid, token), hash_link) {
-		if (s->uid == uid && !strcmp(s->token, token))
-			return s->box;
-	}
-	return NULL;
+	return s ? s->box : NULL;
 }
 
 uint32_t pool_count(const struct pool *p, enum slot_state state)

@@ -69,7 +69,7 @@ void pool_move(
     struct pool *p, uint64_t now, struct pool_box *b, enum slot_state to, const char *why);
 void pool_touch(struct pool *p, struct pool_box *b);
 void pool_expect(struct pool *p, uint64_t deadline);
-struct pool_scope *pool_scope_get(struct pool *p, uid_t uid, const char *token);
+struct pool_scope *pool_scope_get(const struct pool *p, uid_t uid, const char *token);
 struct pool_scope *pool_scope_make(
     struct pool *p, uid_t uid, const char *token, const uint8_t identity[32]);
 void pool_scope_drop_if_empty(struct pool_scope *s);

@@ -137,13 +137,10 @@ static bool state_takes_requests(uint32_t state)
 void route_hand_over(struct sbxd *s, struct client *c, const struct route_match *m,
     const void *bytes, size_t n, struct route_error *error)
 {
-	struct box_name name;
-	const struct pool_box *b = NULL;
+	const struct pool_box *b = access_find_box(s, c, m->id);
 	struct worker *w;
 	int rc;
 
-	if (access_box_name(c, m->id, &name) == 0)
-		b = pool_box_find(s->pool, name.uid, name.token);
 	if (!b) {
 		(void)fail(error, API_NOT_FOUND, "box not found: %s", m->id);
 		return;

@@ -27,8 +27,7 @@ static void fill_boot(const struct sbxd *s, const struct pool_box *b, struct ctl
 	    .slots_off = s->seg.header->slots_off,
 	};
 	sbxd_fill_site(s, &boot->site);
-	(void)snprintf(
-	    boot->name, sizeof(boot->name), "sbxd-%s-%u-%s", s->instance, b->slot, b->token);
+	memcpy(boot->name, s->parts[b->slot].name, sizeof(boot->name)); /* as it was published */
 	(void)strlcpy(boot->token, b->token, sizeof(boot->token));
 	(void)strlcpy(boot->image, b->spec.image, sizeof(boot->image));
 }

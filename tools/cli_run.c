@@ -30,6 +30,18 @@ static int prepare(struct cli *cli)
 	return cli_fail("sbxctl", &err);
 }
 
+/* From a command line to the body of its request, which is the caller's on CLI_OK. */
+static int make_request(struct cli *cli, struct cli_command_line *line, struct buf *body)
+{
+	int status = cli_command_check(cli, line);
+
+	if (status == CLI_OK)
+		status = prepare(cli);
+	if (status == CLI_OK)
+		status = cli_command_body(cli, line, body);
+	return status;
+}
+
 int cli_exec(struct cli *cli, int argc, char **argv)
 {
 	struct cli_command_line line = {.dir = NULL};
@@ -45,11 +57,7 @@ int cli_exec(struct cli *cli, int argc, char **argv)
 	if (argv[at + 1] && argv[at + 1][0] == '-' && strcmp(argv[at + 1], "--") != 0)
 		return cli_usage(cli, "options stand before BOX, the command after --");
 	line.argv = skip_dashes(argv + at + 1);
-	status = cli_command_check(cli, &line);
-	if (status == CLI_OK)
-		status = prepare(cli);
-	if (status == CLI_OK)
-		status = cli_command_body(cli, &line, &body);
+	status = make_request(cli, &line, &body);
 	if (status != CLI_OK)
 		return status;
 	status = cli_command_run(cli, &line, argv[at], &body);
@@ -146,11 +154,7 @@ int cli_run(struct cli *cli, int argc, char **argv)
 	if (at < 0)
 		return -at;
 	line.argv = skip_dashes(argv + at);
-	status = cli_command_check(cli, &line);
-	if (status == CLI_OK)
-		status = prepare(cli);
-	if (status == CLI_OK)
-		status = cli_command_body(cli, &line, &body);
+	status = make_request(cli, &line, &body);
 	if (status != CLI_OK)
 		return status;
 	if (cli_connect(cli, &c, &err) < 0)

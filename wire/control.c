@@ -7,8 +7,6 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
 
 #define CTL_TEXTS_MAX 8
 
@@ -125,30 +123,10 @@ static bool ctl_texts_end(const struct ctl_shape *shape, const uint8_t *body)
 	return true;
 }
 
-union ctl_control {
-	struct cmsghdr align;
-	char bytes[CMSG_SPACE(sizeof(int))];
-};
-
-static void ctl_attach_fd(struct msghdr *msg, union ctl_control *control, int fd)
-{
-	struct cmsghdr *c;
-
-	memset(control, 0, sizeof(*control));
-	msg->msg_control = control->bytes;
-	msg->msg_controllen = sizeof(control->bytes);
-	c = CMSG_FIRSTHDR(msg);
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &fd, sizeof(int));
-}
-
 int ctl_send(int sock, enum ctl_type type, uint64_t seq, uint64_t gen, const void *body,
     const void *tail, size_t tail_len, int fd)
 {
 	const struct ctl_shape *shape;
-	union ctl_control control;
 	struct ctl_head head = {
 	    .version = CTL_VERSION,
 	    .type = (uint16_t)type,
@@ -161,7 +139,7 @@ int ctl_send(int sock, enum ctl_type type, uint64_t seq, uint64_t gen, const voi
 	    {.iov_base = (void *)(uintptr_t)body},
 	    {.iov_base = (void *)(uintptr_t)tail, .iov_len = tail_len},
 	};
-	struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 3};
+	ssize_t n;
 
 	if (type <= CTL_NONE || type >= CTL_TYPES)
 		return -EINVAL;
@@ -172,11 +150,8 @@ int ctl_send(int sock, enum ctl_type type, uint64_t seq, uint64_t gen, const voi
 	    !ctl_tail_fits(shape, tail, tail_len))
 		return -EINVAL;
 	iov[1].iov_len = shape->fixed;
-	if (shape->fd)
-		ctl_attach_fd(&msg, &control, fd);
-	if (sendmsg(sock, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		return -errno;
-	return 0;
+	n = fd_send_iov(sock, iov, 3, &fd, shape->fd ? 1 : 0);
+	return n < 0 ? (int)n : 0;
 }
 
 /* The shape of a packet that keeps the contract, else NULL. */

@@ -25,13 +25,6 @@
 
 #define BOOT_ORDER_MS 60000 /* to CTL_BOOT */
 
-static int boot_refuse_repair(struct shm_slot *slot, void *ctx)
-{
-	(void)slot;
-	(void)ctx;
-	return -EOWNERDEAD;
-}
-
 static int boot_hello(uint32_t slot)
 {
 	const struct ctl_hello hello = {.slot = slot, .pid = (int32_t)getpid()};
@@ -96,7 +89,7 @@ static int boot_map_page(struct box *b, struct err *err)
 
 static int boot_lock(struct box *b, uint64_t deadline_ns, struct err *err)
 {
-	if (scope_lock_wait(b->page, deadline_ns, boot_refuse_repair, NULL) != SCOPE_LOCKED)
+	if (scope_lock_wait(b->page, deadline_ns, box_refuse_repair, NULL) != SCOPE_LOCKED)
 		return err_set(err, EBUSY, "the scope lock of slot %u cannot be had", b->boot.slot);
 	b->locked = true;
 	FAULT_POINT("worker.boot.locked");

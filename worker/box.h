@@ -105,6 +105,9 @@ void box_check_abort(struct box *b, int code);
  */
 void box_check_pulse(struct box *b);
 
+/* A scope_repair_fn: a worker has no mirror to repair from, that is for sbxd. */
+int box_refuse_repair(struct shm_slot *slot, void *ctx);
+
 /* Takes the scope lock without waiting. False: somebody has it, or it is broken. */
 bool box_try_lock(struct box *b);
 void box_unlock(struct box *b);

@@ -15,8 +15,7 @@
 #define CHECK_LOCK_RETRY_NS NS_PER_MS
 #define PULSE_PATIENCE 6 /* times health_check_timeout */
 
-/* A worker has no mirror to repair from: that is for sbxd. */
-static int check_refuse_repair(struct shm_slot *slot, void *ctx)
+int box_refuse_repair(struct shm_slot *slot, void *ctx)
 {
 	(void)slot;
 	(void)ctx;
@@ -26,7 +25,7 @@ static int check_refuse_repair(struct shm_slot *slot, void *ctx)
 bool box_try_lock(struct box *b)
 {
 	if (!b->locked)
-		b->locked = scope_lock_try(b->page, check_refuse_repair, NULL) == SCOPE_LOCKED;
+		b->locked = scope_lock_try(b->page, box_refuse_repair, NULL) == SCOPE_LOCKED;
 	return b->locked;
 }
 

@@ -1,0 +1,13 @@
+/* env: looking a variable up in an environment that is handed in. Any process; holds no state. */
+#include "lib/env.h"
+
+#include <string.h>
+
+const char *env_get(char *const *env, const char *name, size_t len)
+{
+	for (; env && *env; env++) {
+		if (strncmp(*env, name, len) == 0 && (*env)[len] == '=')
+			return *env + len + 1;
+	}
+	return NULL;
+}
