@@ -225,8 +225,7 @@ static bool command_look(struct guest *g, struct channel *c, enum shim_phase pha
 		return false;
 	}
 	if (phase == SHIM_GO && cmd->shim->pid == 0 && cmd->shim->child == 0) {
-		mux_fail_str(
-		    g, c, AGENT_E_RESOURCES, 0, "the command's shim was killed in the box");
+		mux_fail_str(g, c, AGENT_E_EXEC, 0, "the command was killed before it began");
 		return false;
 	}
 	if (!cmd->started && (phase != SHIM_GO || cmd->shim->pid == 0))
