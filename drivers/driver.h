@@ -23,7 +23,7 @@ struct driver_site {
 	const char *runtime_dir; /* dies with the host */
 	uint32_t uid_base; /* host uids for boxes: box n has uid_base + n * DRIVER_UIDS ...; 0: none
 			      (not root) */
-	int prepared;	   /* the memfd that prepare() wrote for the box's image; else -1 */
+	int prepared;	   /* start(), prepare(): the memfd of what is prepared for the image */
 };
 
 #define DRIVER_UIDS 65536U	 /* host uids per slot */

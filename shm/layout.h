@@ -4,12 +4,13 @@
  *   offset 0      struct shm_header        who supervises, counters, histograms, warm list ends
  *   index_off     uint32_t[index_buckets]  (owner uid, token) -> first slot of a chain
  *   ring_off      struct shm_event[]       flight recorder, survives the daemon
- *   slots_off     struct shm_slot[]        one 4 KiB page per box: pages are the permissions
+ *   slots_off     struct shm_slot[]        three 4 KiB pages per box: pages are the permissions
  *
- * Writers. sbxd writes everything but the worker part of a slot. The worker of a slot maps that one
- * page and writes only `work`, `conns`, `in_flight` and, while it boots, checks or closes its box,
- * holds `scope_lock`. sbxd decides from its private mirror: what it reads here it copies,
- * validates, and uses as a hint or as the ground for recovery, never as truth from a live worker.
+ * Writers. sbxd writes everything but the last page of a slot. The worker of a slot maps that one
+ * page (struct shm_page) and writes only `work`, `conns`, `in_flight` and, while it boots, checks
+ * or closes its box, holds `scope_lock`. So whose a box is, and who has leased it, is out of a
+ * worker's reach, and a successor of sbxd may believe it. sbxd decides from its private mirror:
+ * what it reads in a worker's page it copies, validates, and uses as a hint, never as truth.
  *
  * Readers (sbxtop, sbxctl) map read-only and take no lock. `sup` and `work` each stand under a
  * sequence counter: odd while it is written, changed after every write; a reader retries until it
@@ -33,7 +34,7 @@
 #include <stdint.h>
 
 #define SHM_MAGIC 0x31304244584253ULL /* "SBXDB01" */
-#define SHM_VERSION 1U
+#define SHM_VERSION 2U
 #define SHM_PAGE 4096U
 #define SHM_MODE 0640
 #define SHM_NONE UINT32_MAX /* no slot */
@@ -47,7 +48,8 @@
 #define SHM_NAME_LEN 64
 #define SHM_ERROR_LEN 160
 #define SHM_ID_LEN 40
-#define SHM_CONNS 256 /* connections one worker may hold at a time */
+#define SHM_CONNS 256  /* connections one worker may hold at a time */
+#define SHM_LEASES 256 /* leases one box may have at a time */
 
 /* A slot's state. Transitions: the one table in shm/slot.c. */
 enum slot_state {
@@ -214,7 +216,7 @@ struct slot_sup {
 	uint32_t state;	     /* enum slot_state */
 	uint32_t owner_uid;
 	char token[SHM_TOKEN_LEN];
-	char name[SHM_NAME_LEN]; /* sbxd-<instance>-<...>: what the driver calls the box */
+	char name[SHM_NAME_LEN]; /* sbxd-<instance>-<slot>-<generation>: what the driver calls it */
 	uint8_t identity[32];	 /* digest over the length-prefixed user and thread */
 	uint8_t spec_digest[32]; /* digest over image and limits */
 	uint32_t flags;		 /* SLOT_FLAG_* */
@@ -284,10 +286,19 @@ enum shm_conn_state {
 	CONN_RESPONDING /* part of a response was written */
 };
 
-struct shm_slot {
-	_Alignas(64) _Atomic uint32_t sup_seq;
-	uint32_t slot; /* own number; constant */
-	_Alignas(8) struct slot_sup sup;
+/*
+ * One lease of a box. Written by sbxd: `id` last, and first made 0 when it ends; 0: none. Only
+ * those of an active box count: what stands here in another state was half given, or half returned.
+ */
+struct shm_lease {
+	_Atomic uint64_t id;
+	_Atomic uint64_t cookie;     /* SO_COOKIE of the connection it is tied to, 0 none */
+	_Atomic uint64_t expires_ns; /* UINT64_MAX: never */
+};
+
+/* What the worker of a slot maps, read-write: this page and no more. */
+struct shm_page {
+	uint32_t slot;				 /* own number; constant */
 	_Alignas(64) pthread_mutex_t scope_lock; /* robust; who is in the middle of a transition */
 	_Alignas(64) _Atomic uint32_t work_seq;
 	_Atomic uint32_t in_flight; /* client operations the worker is serving now: pins the box */
@@ -296,11 +307,21 @@ struct shm_slot {
 	_Alignas(SHM_PAGE) char end[0];
 };
 
-_Static_assert(sizeof(struct shm_slot) == SHM_PAGE, "one slot is one page");
+struct shm_slot {
+	_Alignas(64) _Atomic uint32_t sup_seq;
+	uint32_t slot; /* own number; constant */
+	_Alignas(8) struct slot_sup sup;
+	_Alignas(64) struct shm_lease leases[SHM_LEASES];
+	_Alignas(SHM_PAGE) struct shm_page page;
+};
+
+_Static_assert(sizeof(struct shm_page) == SHM_PAGE, "what a worker maps is one page");
+_Static_assert(offsetof(struct shm_slot, page) == 2 * SHM_PAGE, "sbxd's part is two pages");
+_Static_assert(sizeof(struct shm_slot) == 3 * SHM_PAGE, "a slot is three pages");
 _Static_assert(sizeof(struct slot_sup) % 8 == 0, "the supervisor part is copied in words");
 _Static_assert(sizeof(struct slot_work) % 8 == 0, "the worker part is copied in words");
 _Static_assert(offsetof(struct shm_slot, sup) % 8 == 0, "words are aligned");
-_Static_assert(offsetof(struct shm_slot, work) % 8 == 0, "words are aligned");
+_Static_assert(offsetof(struct shm_page, work) % 8 == 0, "words are aligned");
 _Static_assert(sizeof(struct shm_event) % 64 == 0, "events fill cache lines");
 _Static_assert(sizeof(struct shm_event) == 192, "a record is three cache lines");
 _Static_assert(

@@ -63,18 +63,18 @@ static int read_sup_patiently(const struct shm_slot *slot, struct slot_sup *out)
 	return rc;
 }
 
-static int read_work_patiently(const struct shm_slot *slot, struct slot_work *out)
+static int read_work_patiently(const struct shm_page *page, struct slot_work *out)
 {
-	int rc = slot_read_work(slot, out);
+	int rc = slot_read_work(page, out);
 
 	for (int i = 0; rc == -EAGAIN && i < READER_TRIES; i++) {
 		(void)sched_yield();
-		rc = slot_read_work(slot, out);
+		rc = slot_read_work(page, out);
 	}
 	return rc;
 }
 
-/* A worker can write all of its page: a text that never ends must not reach a tool. */
+/* What a worker wrote, or a bad table holds: a text that never ends must not reach a tool. */
 static void end_texts(struct reader_box *box)
 {
 	struct slot_sup *sup = &box->sup;
@@ -92,23 +92,24 @@ static void end_texts(struct reader_box *box)
 
 int reader_box(const struct reader *r, uint32_t slot, struct reader_box *out)
 {
-	const struct shm_slot *page;
+	const struct shm_slot *s;
 	struct reader_box box = {.slot = slot};
 	int rc;
 
 	if (slot >= r->seg.slot_count)
 		return -ERANGE;
-	page = &r->seg.slots[slot];
-	rc = read_sup_patiently(page, &box.sup);
+	s = &r->seg.slots[slot];
+	rc = read_sup_patiently(s, &box.sup);
 	if (rc < 0)
 		return rc;
 	if (box.sup.state == SLOT_FREE)
 		return -ENOENT;
-	if (read_work_patiently(page, &box.work) < 0 || box.work.generation != box.sup.generation)
+	if (read_work_patiently(&s->page, &box.work) < 0 ||
+	    box.work.generation != box.sup.generation)
 		box.work = (struct slot_work){0};
-	box.in_flight = atomic_load(&page->in_flight);
+	box.in_flight = atomic_load(&s->page.in_flight);
 	for (size_t i = 0; i < SHM_CONNS; i++) {
-		if (CONN_STATE(atomic_load(&page->conns[i])) != CONN_FREE)
+		if (CONN_STATE(atomic_load(&s->page.conns[i])) != CONN_FREE)
 			box.conns++;
 	}
 	end_texts(&box);

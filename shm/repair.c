@@ -92,22 +92,16 @@ int repair_check_sup(const struct slot_sup *part, uint32_t slots)
 	return 0;
 }
 
-int repair_slot(struct shm_slot *slot, void *ctx)
+int repair_page(struct shm_page *page, void *ctx)
 {
 	static const struct slot_work no_work;
-	const struct slot_sup *mirror = ctx;
-	struct slot_sup part;
+	const uint32_t *slot = ctx;
 
-	if (mirror)
-		part = *mirror;
-	else
-		slot_salvage_sup(slot, &part);
-	if (repair_check_sup(&part, SHM_MAX_SLOTS) < 0)
+	if (page->slot != *slot)
 		return -EINVAL;
-	slot_publish_sup(slot, &part);
-	slot_publish_work(slot, &no_work);
+	slot_publish_work(page, &no_work);
 	for (size_t i = 0; i < SHM_CONNS; i++)
-		atomic_store_explicit(&slot->conns[i], 0, memory_order_relaxed);
-	atomic_store_explicit(&slot->in_flight, 0, memory_order_release);
+		atomic_store_explicit(&page->conns[i], 0, memory_order_relaxed);
+	atomic_store_explicit(&page->in_flight, 0, memory_order_release);
 	return 0;
 }

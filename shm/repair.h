@@ -8,13 +8,12 @@
 #include "shm/layout.h"
 
 /*
- * A scope_repair_fn. ctx: the supervisor's private `const struct slot_sup *` of this slot, the
- * truth to restore; with NULL the published part itself is validated (a successor has no mirror
- * yet). Mends both sequence counters, rewrites the supervisor part from the mirror, clears the
- * worker part, the connection words and in_flight (their worker is dead). Returns 0, or -EINVAL
- * when what is there cannot be trusted.
+ * A scope_repair_fn, for sbxd, when no live worker has the page. ctx: `const uint32_t *`, the
+ * number of its slot. Mends the sequence counter and clears the worker part, the connection words
+ * and in_flight: whatever the dead worker was at, nothing of it is left. Returns 0, or -EINVAL when
+ * the page says that it is another slot's: then it is not to be trusted any more.
  */
-int repair_slot(struct shm_slot *slot, void *ctx);
+int repair_page(struct shm_page *page, void *ctx);
 
 /* 0 when the part could have been written by a correct supervisor, else -EINVAL. `slots` bounds the
  * links. */

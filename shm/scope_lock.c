@@ -40,24 +40,24 @@ bool scope_lock_is_intact(const pthread_mutex_t *m)
 }
 
 static enum scope_lock_result lock_recover(
-    struct shm_slot *slot, scope_repair_fn *repair, void *ctx)
+    struct shm_page *page, scope_repair_fn *repair, void *ctx)
 {
-	if (repair(slot, ctx) == 0 && pthread_mutex_consistent(&slot->scope_lock) == 0)
+	if (repair(page, ctx) == 0 && pthread_mutex_consistent(&page->scope_lock) == 0)
 		return SCOPE_RECOVERED;
 	/* Unlocked while inconsistent it is ENOTRECOVERABLE for everybody, for ever. */
-	(void)pthread_mutex_unlock(&slot->scope_lock);
+	(void)pthread_mutex_unlock(&page->scope_lock);
 	return SCOPE_BROKEN;
 }
 
 /* rc: what locking the mutex returned. */
 static enum scope_lock_result lock_judge(
-    struct shm_slot *slot, int rc, scope_repair_fn *repair, void *ctx)
+    struct shm_page *page, int rc, scope_repair_fn *repair, void *ctx)
 {
 	switch (rc) {
 	case 0:
 		return SCOPE_LOCKED;
 	case EOWNERDEAD:
-		return lock_recover(slot, repair, ctx);
+		return lock_recover(page, repair, ctx);
 	case EBUSY:
 	case ETIMEDOUT:
 		return SCOPE_BUSY;
@@ -67,17 +67,17 @@ static enum scope_lock_result lock_judge(
 }
 
 enum scope_lock_result scope_lock_wait(
-    struct shm_slot *slot, uint64_t deadline_ns, scope_repair_fn *repair, void *ctx)
+    struct shm_page *page, uint64_t deadline_ns, scope_repair_fn *repair, void *ctx)
 {
 	struct timespec until = {
 	    .tv_sec = (time_t)(deadline_ns / NS_PER_S),
 	    .tv_nsec = (long)(deadline_ns % NS_PER_S),
 	};
 
-	if (!scope_lock_is_intact(&slot->scope_lock))
+	if (!scope_lock_is_intact(&page->scope_lock))
 		return SCOPE_BROKEN;
 	return lock_judge(
-	    slot, pthread_mutex_clocklock(&slot->scope_lock, CLOCK_MONOTONIC, &until), repair, ctx);
+	    page, pthread_mutex_clocklock(&page->scope_lock, CLOCK_MONOTONIC, &until), repair, ctx);
 }
 
 /*
@@ -85,16 +85,16 @@ enum scope_lock_result scope_lock_wait(
  * locked, so that every later taker finds it busy instead of broken. A lock whose deadline passed
  * in 1970 never sleeps and has no such flaw.
  */
-enum scope_lock_result scope_lock_try(struct shm_slot *slot, scope_repair_fn *repair, void *ctx)
+enum scope_lock_result scope_lock_try(struct shm_page *page, scope_repair_fn *repair, void *ctx)
 {
 	static const struct timespec passed;
 
-	if (!scope_lock_is_intact(&slot->scope_lock))
+	if (!scope_lock_is_intact(&page->scope_lock))
 		return SCOPE_BROKEN;
-	return lock_judge(slot, pthread_mutex_timedlock(&slot->scope_lock, &passed), repair, ctx);
+	return lock_judge(page, pthread_mutex_timedlock(&page->scope_lock, &passed), repair, ctx);
 }
 
-void scope_unlock(struct shm_slot *slot)
+void scope_unlock(struct shm_page *page)
 {
-	INVARIANT(pthread_mutex_unlock(&slot->scope_lock) == 0);
+	INVARIANT(pthread_mutex_unlock(&page->scope_lock) == 0);
 }

@@ -27,7 +27,7 @@ bool scope_lock_is_intact(const pthread_mutex_t *m);
  * Repairs the slot whose lock's owner died. Called with the lock held. 0 when the slot may be used
  * again; anything else leaves the mutex inconsistent for ever.
  */
-typedef int scope_repair_fn(struct shm_slot *slot, void *ctx);
+typedef int scope_repair_fn(struct shm_page *page, void *ctx);
 
 enum scope_lock_result {
 	SCOPE_LOCKED,	 /* held by the caller now */
@@ -37,13 +37,13 @@ enum scope_lock_result {
 };
 
 /* Never waits. */
-enum scope_lock_result scope_lock_try(struct shm_slot *slot, scope_repair_fn *repair, void *ctx);
+enum scope_lock_result scope_lock_try(struct shm_page *page, scope_repair_fn *repair, void *ctx);
 
 /* Waits until `deadline_ns` (CLOCK_MONOTONIC); SCOPE_BUSY when it passes. For workers only: sbxd
  * never waits. */
 enum scope_lock_result scope_lock_wait(
-    struct shm_slot *slot, uint64_t deadline_ns, scope_repair_fn *repair, void *ctx);
+    struct shm_page *page, uint64_t deadline_ns, scope_repair_fn *repair, void *ctx);
 
-void scope_unlock(struct shm_slot *slot);
+void scope_unlock(struct shm_page *page);
 
 #endif

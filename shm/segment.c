@@ -260,7 +260,7 @@ int segment_unlink(const char *name)
 	return shm_unlink(name) < 0 ? -errno : 0;
 }
 
-struct shm_slot *segment_map_slot(int fd, uint64_t slots_off, uint32_t slot)
+struct shm_page *segment_map_page(int fd, uint64_t slots_off, uint32_t slot)
 {
 	struct stat st;
 	uint64_t off;
@@ -268,7 +268,8 @@ struct shm_slot *segment_map_slot(int fd, uint64_t slots_off, uint32_t slot)
 
 	if (fstat(fd, &st) < 0)
 		return NULL;
-	off = slots_off + (uint64_t)slot * SHM_PAGE;
+	off =
+	    slots_off + (uint64_t)slot * sizeof(struct shm_slot) + offsetof(struct shm_slot, page);
 	if (slot >= SHM_MAX_SLOTS || slots_off < sizeof(struct shm_header) ||
 	    slots_off % SHM_PAGE != 0 || st.st_size < (off_t)SHM_PAGE || off < slots_off ||
 	    off > (uint64_t)st.st_size - SHM_PAGE) {

@@ -92,11 +92,11 @@ void segment_close(struct segment *s);
 int segment_unlink(const char *name);
 
 /*
- * Maps, read-write, just the page of one slot, from the segment's descriptor; NULL with errno set
- * (EINVAL when the segment has no such page).
- * The caller closes the descriptor at once. For workers.
+ * Maps, read-write, just the worker's page of one slot, from the segment's descriptor; NULL with
+ * errno set (EINVAL when the segment has no such page). The caller closes the descriptor at once.
+ * For workers.
  */
-struct shm_slot *segment_map_slot(int fd, uint64_t slots_off, uint32_t slot);
+struct shm_page *segment_map_page(int fd, uint64_t slots_off, uint32_t slot);
 
 /* The hash of every size and offset that readers and writers of the segment must agree on. */
 uint64_t segment_layout_hash(void);

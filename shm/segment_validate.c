@@ -73,11 +73,11 @@ static void check_slot(struct check *c, uint32_t i)
 	struct slot_sup *part = &c->parts[i];
 	struct slot_work work;
 
-	if (slot->slot != i)
+	if (slot->slot != i || slot->page.slot != i)
 		report(c, "slot %u: numbered %u", i, slot->slot);
-	if (!scope_lock_is_intact(&slot->scope_lock))
+	if (!scope_lock_is_intact(&slot->page.scope_lock))
 		report(c, "slot %u: the scope lock is damaged", i);
-	if (slot_read_work(slot, &work) < 0)
+	if (slot_read_work(&slot->page, &work) < 0)
 		report(c, "slot %u: the worker part was never finished", i);
 	if (slot_read_sup(slot, part) < 0) {
 		report(c, "slot %u: the supervisor part was never finished", i);

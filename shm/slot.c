@@ -131,9 +131,9 @@ void slot_publish_sup(struct shm_slot *slot, const struct slot_sup *part)
 	    WORDS_OF(struct slot_sup));
 }
 
-void slot_publish_work(struct shm_slot *slot, const struct slot_work *part)
+void slot_publish_work(struct shm_page *page, const struct slot_work *part)
 {
-	part_publish(&slot->work_seq, (_Atomic uint64_t *)(void *)&slot->work, part,
+	part_publish(&page->work_seq, (_Atomic uint64_t *)(void *)&page->work, part,
 	    WORDS_OF(struct slot_work));
 }
 
@@ -143,9 +143,9 @@ int slot_read_sup(const struct shm_slot *slot, struct slot_sup *out)
 	    WORDS_OF(struct slot_sup));
 }
 
-int slot_read_work(const struct shm_slot *slot, struct slot_work *out)
+int slot_read_work(const struct shm_page *page, struct slot_work *out)
 {
-	return part_read(&slot->work_seq, (const _Atomic uint64_t *)(const void *)&slot->work, out,
+	return part_read(&page->work_seq, (const _Atomic uint64_t *)(const void *)&page->work, out,
 	    WORDS_OF(struct slot_work));
 }
 
@@ -170,5 +170,6 @@ int slot_init(struct shm_slot *slot, uint32_t number)
 {
 	memset(slot, 0, sizeof(*slot));
 	slot->slot = number;
-	return scope_lock_init(&slot->scope_lock);
+	slot->page.slot = number;
+	return scope_lock_init(&slot->page.scope_lock);
 }

@@ -27,14 +27,14 @@ bool slot_state_counts(uint32_t state);
 void slot_publish_sup(struct shm_slot *slot, const struct slot_sup *part);
 
 /* Writes the whole worker part under its sequence counter. Only that slot's worker. */
-void slot_publish_work(struct shm_slot *slot, const struct slot_work *part);
+void slot_publish_work(struct shm_page *page, const struct slot_work *part);
 
 /*
  * Copies a part as it stood at one moment. Bounded: after many tries against a writer that never
  * finishes (it may have died in the middle) returns -EAGAIN and leaves *out untouched.
  */
 int slot_read_sup(const struct shm_slot *slot, struct slot_sup *out);
-int slot_read_work(const struct shm_slot *slot, struct slot_work *out);
+int slot_read_work(const struct shm_page *page, struct slot_work *out);
 
 /* Copies the supervisor part without regard to its counter: what a writer that is dead left there.
  */
@@ -44,7 +44,7 @@ void slot_salvage_sup(const struct shm_slot *slot, struct slot_sup *out);
  * proven. */
 void slot_mend_seq(_Atomic uint32_t *seq);
 
-/* Initialises a fresh page: number, robust scope lock, everything else zero. 0 or -errno. */
+/* Initialises a fresh slot: number, robust scope lock, everything else zero. 0 or -errno. */
 int slot_init(struct shm_slot *slot, uint32_t number);
 
 #endif

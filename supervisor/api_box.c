@@ -95,12 +95,12 @@ void api_put_box(
 
 static void put_usage(struct json_out *j, const struct sbxd *s, const struct pool_box *b)
 {
-	const struct shm_slot *slot = &s->seg.slots[b->slot];
+	const struct shm_page *page = &s->seg.slots[b->slot].page;
 	struct slot_work work;
 
-	if (slot_read_work(slot, &work) < 0 || work.generation != b->generation)
+	if (slot_read_work(page, &work) < 0 || work.generation != b->generation)
 		return; /* the worker has not reported yet */
-	json_put_uint(j, "in_flight", atomic_load_explicit(&slot->in_flight, memory_order_relaxed));
+	json_put_uint(j, "in_flight", atomic_load_explicit(&page->in_flight, memory_order_relaxed));
 	json_put_uint(j, "commands_total", work.exec_total);
 	json_put_uint(j, "bytes_in", work.bytes_in);
 	json_put_uint(j, "bytes_out", work.bytes_out);

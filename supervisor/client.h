@@ -77,9 +77,9 @@ struct client *client_find_handed(const struct client_list *list, uint64_t cooki
 void client_handed_back(struct client *c, const uint8_t *bytes, size_t n);
 
 /*
- * The worker that had it has died. What the worker last wrote about the connection into its slot
+ * The worker that had it has died. What the worker last wrote about the connection into its page
  * says what is owed: nothing (it goes on here), an answer (410), or the end (a response was cut).
  */
-void client_worker_died(struct client *c, const struct shm_slot *slot);
+void client_worker_died(struct client *c, const struct shm_page *page);
 
 #endif

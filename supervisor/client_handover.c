@@ -70,13 +70,13 @@ void client_handed_back(struct client *c, const uint8_t *bytes, size_t n)
 		client_process(c);
 }
 
-void client_worker_died(struct client *c, const struct shm_slot *slot)
+void client_worker_died(struct client *c, const struct shm_page *page)
 {
 	unsigned int owed =
 	    CONN_REQUEST; /* not in the table: the worker had not even begun with it */
 
 	for (int i = 0; i < SHM_CONNS; i++) {
-		uint64_t word = atomic_load_explicit(&slot->conns[i], memory_order_relaxed);
+		uint64_t word = atomic_load_explicit(&page->conns[i], memory_order_relaxed);
 
 		if (CONN_COOKIE(word) == c->cookie && CONN_STATE(word) != CONN_FREE)
 			owed = CONN_STATE(word);

@@ -106,15 +106,15 @@ static void do_kill(struct sbxd *s, const struct pool_action *a)
  */
 static bool recover_slot(struct sbxd *s, uint32_t slot, char *why, size_t size)
 {
-	struct shm_slot *page = &s->seg.slots[slot];
-	enum scope_lock_result got = scope_lock_try(page, repair_slot, &s->parts[slot]);
+	struct shm_page *page = &s->seg.slots[slot].page;
+	enum scope_lock_result got = scope_lock_try(page, repair_page, &slot);
 	bool mended;
 
 	if (got != SCOPE_RECOVERED && got != SCOPE_LOCKED) {
 		(void)snprintf(why, size, "its scope lock cannot be recovered");
 		return false;
 	}
-	mended = got == SCOPE_RECOVERED || repair_slot(page, &s->parts[slot]) == 0;
+	mended = got == SCOPE_RECOVERED || repair_page(page, &slot) == 0;
 	scope_unlock(page);
 	if (got == SCOPE_RECOVERED)
 		record_recovery(s, slot);
@@ -143,7 +143,7 @@ static void on_cleaned(struct sbxd *s, void *ctx, const struct ctl_done *done)
 
 static void do_clean(struct sbxd *s, const struct pool_action *a)
 {
-	const struct shm_slot *page = &s->seg.slots[a->slot];
+	const struct shm_page *page = &s->seg.slots[a->slot].page;
 	struct ctl_cleanup order = {0};
 	struct slot_work work;
 

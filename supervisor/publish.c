@@ -62,8 +62,8 @@ static void enter_lists(struct sbxd *s, uint32_t slot, bool enter_index, bool en
 static void fill_identity(const struct sbxd *s, const struct pool_box *b, struct slot_sup *part)
 {
 	(void)strlcpy(part->token, b->token, sizeof(part->token));
-	(void)snprintf(
-	    part->name, sizeof(part->name), "sbxd-%s-%u-%s", s->instance, b->slot, b->token);
+	(void)snprintf(part->name, sizeof(part->name), "sbxd-%s-%u-%llx", s->instance, b->slot,
+	    (unsigned long long)b->generation);
 	memcpy(part->identity, b->identity, sizeof(part->identity));
 	memcpy(part->user, b->user, sizeof(part->user));
 	memcpy(part->thread, b->thread, sizeof(part->thread));

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "lib/fd.h"
+#include "wire/rendezvous.h"
 
 /* Makes everything above the last component of path that is not there. */
 static int make_parents(const char *path, struct err *err)
@@ -54,7 +55,11 @@ static int make_dir(const char *path, mode_t mode, uid_t uid, struct err *err)
 
 int rundir_create(const struct paths *p, uid_t uid, struct err *err)
 {
+	char workers[PATHS_LEN + sizeof(RENDEZVOUS_DIR)];
 	int rc = make_dir(p->runtime_dir, uid == 0 ? 0755 : 0700, uid, err);
 
+	(void)snprintf(workers, sizeof(workers), "%s/" RENDEZVOUS_DIR, p->runtime_dir);
+	if (rc == 0)
+		rc = make_dir(workers, 0700, uid, err);
 	return rc < 0 ? rc : make_dir(p->state_dir, 0700, uid, err);
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -69,7 +70,7 @@ static uint32_t gauge_in_flight(void *ctx, uint32_t slot)
 {
 	const struct sbxd *s = ctx;
 
-	return atomic_load_explicit(&s->seg.slots[slot].in_flight, memory_order_relaxed);
+	return atomic_load_explicit(&s->seg.slots[slot].page.in_flight, memory_order_relaxed);
 }
 
 static uint64_t gauge_activity(void *ctx, uint32_t slot)
@@ -77,7 +78,7 @@ static uint64_t gauge_activity(void *ctx, uint32_t slot)
 	const struct sbxd *s = ctx;
 	struct slot_work work;
 
-	if (slot_read_work(&s->seg.slots[slot], &work) < 0 ||
+	if (slot_read_work(&s->seg.slots[slot].page, &work) < 0 ||
 	    work.generation != s->parts[slot].generation)
 		return 0;
 	/* A time to come would keep the box for ever: it is the worker's word. */
@@ -210,7 +211,8 @@ static int await(struct sbxd *s, struct awaited *a, struct err *err)
 	return 0;
 }
 
-static int order_and_wait(struct sbxd *s, enum ctl_type type, struct awaited *a, struct err *err)
+static int order_and_wait(
+    struct sbxd *s, enum ctl_type type, int fd, struct awaited *a, struct err *err)
 {
 	struct ctl_prepare body = {0};
 	int rc;
@@ -221,7 +223,7 @@ static int order_and_wait(struct sbxd *s, enum ctl_type type, struct awaited *a,
 				  .type = type,
 				  .body = &body,
 				  .len = sizeof(body),
-				  .fd = -1,
+				  .fd = fd,
 				  .fn = on_ordered,
 				  .ctx = a,
 			      });
@@ -231,9 +233,12 @@ static int order_and_wait(struct sbxd *s, enum ctl_type type, struct awaited *a,
 /* What a dead supervisor left is removed by name; then the configured image is made ready. */
 static int prepare_driver(struct sbxd *s, struct err *err)
 {
+	FD_SCOPED int kept = memfd_create("sbxd-kept", MFD_CLOEXEC);
 	struct awaited a;
 	int rc;
 
+	if (kept < 0)
+		return err_sys(err, errno, "memfd");
 	(void)strlcpy(s->driver, s->config.driver, sizeof(s->driver));
 	if (!strcmp(s->driver, "auto"))
 		(void)snprintf(s->driver, sizeof(s->driver), "namespace");
@@ -241,11 +246,11 @@ static int prepare_driver(struct sbxd *s, struct err *err)
 	if (rc == 0)
 		rc = janitor_start(s, err);
 	if (rc == 0)
-		rc = order_and_wait(s, CTL_SWEEP, &a, err);
+		rc = order_and_wait(s, CTL_SWEEP, kept, &a, err);
 	if (rc == 0 && a.answer.count)
 		log_warn("%u boxes that a dead supervisor left were cleaned up", a.answer.count);
 	if (rc == 0)
-		rc = order_and_wait(s, CTL_FINISH, &a, err);
+		rc = order_and_wait(s, CTL_FINISH, -1, &a, err);
 	if (rc < 0)
 		return rc;
 	a = (struct awaited){0};
@@ -295,7 +300,7 @@ static void abandon_start(struct sbxd *s)
 	struct awaited a;
 	struct err err = {0};
 
-	if (s->janitor && order_and_wait(s, CTL_FINISH, &a, &err) < 0)
+	if (s->janitor && order_and_wait(s, CTL_FINISH, -1, &a, &err) < 0)
 		log_error("%s", err.text);
 }
 

@@ -174,11 +174,11 @@ void worker_free(struct worker *w)
 /* Its connections are ours again: each is owed what the worker's last word about it says. */
 static void settle_connections(struct worker *w)
 {
-	const struct shm_slot *slot = &w->s->seg.slots[w->slot];
+	const struct shm_page *page = &w->s->seg.slots[w->slot].page;
 	struct client *c;
 
 	while ((c = TAILQ_FIRST(&w->handed)))
-		client_worker_died(c, slot);
+		client_worker_died(c, page);
 }
 
 void worker_on_exit(struct loop *l, struct loop_watch *watch, uint32_t events)

@@ -59,8 +59,10 @@ static const struct ctl_shape shapes[] = {
     [CTL_PARK] = {"park", TAIL_NONE, 0, false, {{0, 0}}},
     [CTL_PROMOTE] = {"promote", TAIL_NONE, 0, false, {{0, 0}}},
     [CTL_PING] = {"ping", TAIL_NONE, 0, false, {{0, 0}}},
+    [CTL_CLAIM] = {"claim", TAIL_NONE, sizeof(struct ctl_claim), false, {TEXT(ctl_claim, token)}},
     [CTL_CLOSE] = {"close", TAIL_NONE, sizeof(struct ctl_close), false, {{0, 0}}},
     [CTL_HELLO] = {"hello", TAIL_NONE, sizeof(struct ctl_hello), false, {{0, 0}}},
+    [CTL_HELD] = {"held", TAIL_NONE, sizeof(struct ctl_conn), true, CONN_TEXTS},
     [CTL_BOOTED] = {"booted", TAIL_NONE, sizeof(struct ctl_booted), false,
 	{TEXT(ctl_booted, isolation)}},
     [CTL_FAILED] = {"failed", TAIL_NONE, sizeof(struct ctl_failed), false, FAILED_TEXTS},
@@ -73,7 +75,7 @@ static const struct ctl_shape shapes[] = {
     [CTL_PREPARE] = {"prepare", TAIL_NONE, sizeof(struct ctl_prepare), true, PREPARE_TEXTS},
     [CTL_CLEANUP] = {"cleanup", TAIL_NONE, sizeof(struct ctl_cleanup), false,
 	{SITE_TEXTS(ctl_cleanup), TEXT(ctl_cleanup, name)}},
-    [CTL_SWEEP] = {"sweep", TAIL_NONE, sizeof(struct ctl_prepare), false, PREPARE_TEXTS},
+    [CTL_SWEEP] = {"sweep", TAIL_NONE, sizeof(struct ctl_prepare), true, PREPARE_TEXTS},
     [CTL_FINISH] = {"finish", TAIL_NONE, sizeof(struct ctl_prepare), false, PREPARE_TEXTS},
     [CTL_DONE] = {"done", TAIL_NONE, sizeof(struct ctl_done), false,
 	{TEXT(ctl_done, isolation), TEXT(ctl_done, warning), TEXT(ctl_done, text)}},
@@ -86,6 +88,7 @@ _Static_assert(sizeof(struct ctl_head) == 24, "layout of ctl_head");
 _Static_assert(sizeof(struct ctl_site) == 568, "layout of ctl_site");
 _Static_assert(sizeof(struct ctl_boot) == 824, "layout of ctl_boot");
 _Static_assert(sizeof(struct ctl_conn) == 144, "layout of ctl_conn");
+_Static_assert(sizeof(struct ctl_claim) == 24, "layout of ctl_claim");
 _Static_assert(sizeof(struct ctl_close) == 8, "layout of ctl_close");
 _Static_assert(sizeof(struct ctl_hello) == 16, "layout of ctl_hello");
 _Static_assert(sizeof(struct ctl_booted) == 40, "layout of ctl_booted");

@@ -11,6 +11,9 @@
  *
  *     sbx-worker box SLOT    with the descriptors CTL_FD_*
  *     sbx-worker janitor     with CTL_FD_CONTROL only
+ *
+ * A worker outlives its sbxd. The next one connects to the worker's own socket (wire/rendezvous.h)
+ * and is told CTL_HELLO and CTL_HELD; then that connection is as the pair was.
  */
 #ifndef SBXD_WIRE_CONTROL_H
 #define SBXD_WIRE_CONTROL_H
@@ -40,11 +43,14 @@ enum ctl_type {
 	CTL_CHECK,    /* no body: health check; answered by CTL_CHECKED */
 	CTL_PARK,     /* no body: the box is warm now (a driver may pause it) */
 	CTL_PROMOTE,  /* no body: the box is active now */
+	CTL_CLAIM,    /* struct ctl_claim: whose the box is now, if it was made for stock; may come
+			 again */
 	CTL_PING,     /* no body: does the worker's loop turn? answered by CTL_PONG at once */
 	CTL_CLOSE,    /* struct ctl_close: sync, stop the box, answer CTL_CLOSED, exit */
 
 	/* worker -> sbxd */
-	CTL_HELLO,     /* struct ctl_hello: first message a worker sends */
+	CTL_HELLO, /* struct ctl_hello: first message a worker sends, to each supervisor it has */
+	CTL_HELD, /* struct ctl_conn, fd: a connection in its hands; `conns` of them follow hello */
 	CTL_BOOTED,    /* struct ctl_booted */
 	CTL_FAILED,    /* struct ctl_failed: boot failed; the worker exits */
 	CTL_PONG,      /* no body */
@@ -58,7 +64,8 @@ enum ctl_type {
 	CTL_PREPARE, /* struct ctl_prepare, fd: a memfd to write what is prepared for the image to
 		      */
 	CTL_CLEANUP, /* struct ctl_cleanup: prove a box's processes gone, remove what it left */
-	CTL_SWEEP, /* struct ctl_prepare: clean up every box whose name has the instance's prefix */
+	CTL_SWEEP, /* struct ctl_prepare, fd: a memfd of names, each ended by a NUL. Cleans up every
+		      box whose name has the instance's prefix and is not among them */
 	CTL_FINISH, /* struct ctl_prepare: remove what the driver keeps for the whole instance */
 
 	/* janitor -> sbxd */
@@ -113,16 +120,26 @@ struct ctl_conn {
 	char traceparent[64];
 };
 
+struct ctl_claim {
+	char token[24]; /* box id from now on */
+};
+
 struct ctl_close {
 	uint32_t grace_ms; /* for sync and an orderly stop; then the box is killed */
 	uint32_t reserved;
+};
+
+enum ctl_hello_state {
+	CTL_STARTING, /* before CTL_BOOT */
+	CTL_UP,
+	CTL_ENDING, /* being closed, or dying */
 };
 
 struct ctl_hello {
 	uint32_t slot;
 	int32_t pid;
 	uint32_t conns; /* connections in its hands */
-	uint32_t state; /* 0 starting, 1 box is up */
+	uint32_t state; /* enum ctl_hello_state */
 };
 
 struct ctl_booted {
@@ -166,6 +183,7 @@ struct ctl_done {
 union ctl_body {
 	struct ctl_boot boot;
 	struct ctl_conn conn;
+	struct ctl_claim claim;
 	struct ctl_close close;
 	struct ctl_hello hello;
 	struct ctl_booted booted;

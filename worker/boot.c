@@ -76,7 +76,7 @@ static int boot_map_page(struct box *b, struct err *err)
 {
 	int fd = CTL_FD_SEGMENT;
 
-	b->page = segment_map_slot(fd, b->boot.slots_off, b->boot.slot);
+	b->page = segment_map_page(fd, b->boot.slots_off, b->boot.slot);
 	if (!b->page)
 		return err_sys(err, errno, "map the page of slot %u", b->boot.slot);
 	fd_close(&fd);

@@ -61,7 +61,7 @@ struct box {
 	struct control_link control;
 	struct agent_link link;
 	struct report report;
-	struct shm_slot *page;
+	struct shm_page *page;
 	bool locked; /* we hold page->scope_lock */
 	enum box_state state;
 
@@ -106,7 +106,7 @@ void box_check_abort(struct box *b, int code);
 void box_check_pulse(struct box *b);
 
 /* A scope_repair_fn: a worker has no mirror to repair from, that is for sbxd. */
-int box_refuse_repair(struct shm_slot *slot, void *ctx);
+int box_refuse_repair(struct shm_page *page, void *ctx);
 
 /* Takes the scope lock without waiting. False: somebody has it, or it is broken. */
 bool box_try_lock(struct box *b);

@@ -15,9 +15,9 @@
 #define CHECK_LOCK_RETRY_NS NS_PER_MS
 #define PULSE_PATIENCE 6 /* times health_check_timeout */
 
-int box_refuse_repair(struct shm_slot *slot, void *ctx)
+int box_refuse_repair(struct shm_page *page, void *ctx)
 {
-	(void)slot;
+	(void)page;
 	(void)ctx;
 	return -EOWNERDEAD;
 }

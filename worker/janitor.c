@@ -8,9 +8,12 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "drivers/driver.h"
 #include "lib/fd.h"
@@ -56,15 +59,31 @@ static int janitor_cleanup(const struct driver *driver, const struct driver_site
 
 /* Names are collected first: cleaning up changes what is being listed. */
 struct janitor_names {
+	const char *kept; /* each ended by a NUL */
+	size_t kept_len;
 	char (*names)[NAME_LEN];
 	size_t count;
 };
 
+static bool janitor_is_kept(const struct janitor_names *n, const char *name)
+{
+	const char *end = n->kept + n->kept_len;
+
+	for (const char *at = n->kept; at < end; at += strlen(at) + 1) {
+		if (!strcmp(at, name))
+			return true;
+	}
+	return false;
+}
+
 static int janitor_collect(void *ctx, const char *name)
 {
 	struct janitor_names *n = ctx;
-	void *grown = realloc(n->names, (n->count + 1) * sizeof(*n->names));
+	void *grown;
 
+	if (janitor_is_kept(n, name))
+		return 0;
+	grown = realloc(n->names, (n->count + 1) * sizeof(*n->names));
 	if (!grown)
 		return -ENOMEM;
 	n->names = grown;
@@ -72,14 +91,34 @@ static int janitor_collect(void *ctx, const char *name)
 	return 0;
 }
 
+/* Maps the names that are to stay. */
+static int janitor_read_kept(int fd, struct janitor_names *n)
+{
+	struct stat st;
+	char *text;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_size == 0)
+		return 0;
+	text = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (text == MAP_FAILED)
+		return -errno;
+	n->kept = text;
+	n->kept_len = (size_t)st.st_size;
+	return text[n->kept_len - 1] == '\0' ? 0 : -EBADMSG;
+}
+
 static int janitor_sweep(const struct driver *driver, const struct driver_site *site,
     const union ctl_body *body, struct ctl_done *done, struct err *err)
 {
 	struct janitor_names n = {0};
 	struct err one = {0};
-	int rc = driver->list(site, janitor_collect, &n);
+	int rc = janitor_read_kept(site->prepared, &n);
 
 	(void)body;
+	if (rc == 0)
+		rc = driver->list(site, janitor_collect, &n);
 	if (rc < 0)
 		(void)err_sys(err, -rc, "list the boxes of instance %s", site->instance);
 	/* One that resists must not keep the others. */
@@ -93,6 +132,8 @@ static int janitor_sweep(const struct driver *driver, const struct driver_site *
 			rc = err_set(err, one.code, "%s", one.text);
 	}
 	free(n.names);
+	if (n.kept_len)
+		(void)munmap((void *)(uintptr_t)n.kept, n.kept_len); /* our own mapping */
 	return rc;
 }
 

@@ -11,7 +11,7 @@
 int janitor_main(void);
 
 /*
- * Does what one message asks and fills *done. prepared: the memfd of CTL_PREPARE, else -1. A
+ * Does what one message asks and fills *done. prepared: the memfd that came with it, else -1. A
  * message of another kind is answered with EBADMSG.
  */
 void janitor_handle(const struct ctl_msg *msg, int prepared, struct ctl_done *done);

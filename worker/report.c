@@ -7,7 +7,7 @@
 #include "lib/log.h"
 #include "shm/slot.h"
 
-void report_init(struct report *r, struct loop *loop, struct shm_slot *page, uint64_t generation)
+void report_init(struct report *r, struct loop *loop, struct shm_page *page, uint64_t generation)
 {
 	*r = (struct report){.loop = loop, .page = page, .work.generation = generation};
 	atomic_store(&page->in_flight, 0);

@@ -17,7 +17,7 @@
 
 struct report {
 	struct loop *loop;
-	struct shm_slot *page; /* the caller's */
+	struct shm_page *page; /* the caller's */
 	struct slot_work work; /* the truth; the page has a copy */
 	uint32_t in_flight;
 	bool changed; /* since the last beat */
@@ -26,7 +26,7 @@ struct report {
 	void (*on_beat)(struct report *r, bool last);
 };
 
-void report_init(struct report *r, struct loop *loop, struct shm_slot *page, uint64_t generation);
+void report_init(struct report *r, struct loop *loop, struct shm_page *page, uint64_t generation);
 void report_fini(struct report *r);
 
 /* Publishes at once. */

@@ -83,20 +83,20 @@ static inline struct slot_sup part_make(uint32_t state, uint32_t n)
 	return part;
 }
 
-/* One anonymous shared page, initialised as slot 0. */
-static inline struct shm_slot *page_make(void)
+/* Anonymous shared memory, initialised as slot 0. */
+static inline struct shm_slot *slot_make(void)
 {
 	struct shm_slot *slot =
-	    mmap(NULL, SHM_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	    mmap(NULL, sizeof(*slot), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	assert_ptr_not_equal(slot, MAP_FAILED);
 	assert_int_equal(slot_init(slot, 0), 0);
 	return slot;
 }
 
-static inline void page_free(struct shm_slot *slot)
+static inline void slot_unmap(struct shm_slot *slot)
 {
-	assert_int_equal(munmap(slot, SHM_PAGE), 0);
+	assert_int_equal(munmap(slot, sizeof(*slot)), 0);
 }
 
 /*

@@ -96,7 +96,7 @@ static void parts_read(struct run *run)
 
 	if (slot_read_sup(&run->t.seg.slots[1], &sup) == 0)
 		tally(run, is_uniform(&sup, sizeof(sup)));
-	if (slot_read_work(&run->t.seg.slots[1], &work) == 0)
+	if (slot_read_work(&run->t.seg.slots[1].page, &work) == 0)
 		tally(run, is_uniform(&work, sizeof(work)));
 }
 
@@ -108,7 +108,7 @@ static void parts_change(struct run *run, uint32_t n)
 	uniform_fill(&sup, sizeof(sup), n * 0x9e3779b97f4a7c15ULL);
 	uniform_fill(&work, sizeof(work), n * 0x9e3779b97f4a7c15ULL);
 	slot_publish_sup(&run->t.seg.slots[1], &sup);
-	slot_publish_work(&run->t.seg.slots[1], &work);
+	slot_publish_work(&run->t.seg.slots[1].page, &work);
 }
 
 static void test_parts_are_never_torn(void **state)
@@ -288,9 +288,9 @@ static void tool_change(struct run *run, uint32_t n)
 
 	sup.worker_start = sup.generation;
 	slot_publish_sup(slot, &sup);
-	slot_publish_work(slot, &work);
-	atomic_store(&slot->in_flight, n);
-	atomic_store(&slot->conns[n % SHM_CONNS], CONN_WORD(n, CONN_IDLE));
+	slot_publish_work(&slot->page, &work);
+	atomic_store(&slot->page.in_flight, n);
+	atomic_store(&slot->page.conns[n % SHM_CONNS], CONN_WORD(n, CONN_IDLE));
 	hist_add(&run->t.seg.header->hists[HIST_BOOT], n);
 	atomic_fetch_add(&run->t.seg.header->counters[COUNTER_BOOTS], 1);
 }

@@ -106,10 +106,10 @@ static void test_a_box(void **state)
 	struct reader_box box;
 
 	slot_publish_sup(slot, &sup);
-	slot_publish_work(slot, &work);
-	atomic_store(&slot->in_flight, 3);
-	atomic_store(&slot->conns[0], CONN_WORD(5, CONN_IDLE));
-	atomic_store(&slot->conns[255], CONN_WORD(6, CONN_RESPONDING));
+	slot_publish_work(&slot->page, &work);
+	atomic_store(&slot->page.in_flight, 3);
+	atomic_store(&slot->page.conns[0], CONN_WORD(5, CONN_IDLE));
+	atomic_store(&slot->page.conns[255], CONN_WORD(6, CONN_RESPONDING));
 	assert_int_equal(reader_box(&f->r, 2, &box), 0);
 	assert_int_equal(box.slot, 2);
 	assert_int_equal(box.in_flight, 3);
@@ -145,12 +145,12 @@ static void test_work_of_another_generation_or_unfinished_is_zero(void **state)
 	struct reader_box box;
 
 	slot_publish_sup(slot, &sup);
-	slot_publish_work(slot, &work);
+	slot_publish_work(&slot->page, &work);
 	assert_int_equal(reader_box(&f->r, 2, &box), 0);
 	assert_memory_equal(&box.work, &none, sizeof(none));
 	work.generation = sup.generation;
-	slot_publish_work(slot, &work);
-	atomic_fetch_add(&slot->work_seq, 1);
+	slot_publish_work(&slot->page, &work);
+	atomic_fetch_add(&slot->page.work_seq, 1);
 	assert_int_equal(reader_box(&f->r, 2, &box), 0);
 	assert_memory_equal(&box.work, &none, sizeof(none));
 	assert_memory_equal(&box.sup, &sup, sizeof(sup));
@@ -166,7 +166,7 @@ static void test_texts_always_end(void **state)
 	memset(&sup, 'x', sizeof(sup));
 	memset(&work, 'x', sizeof(work));
 	slot_publish_sup(&f->t.seg.slots[2], &sup);
-	slot_publish_work(&f->t.seg.slots[2], &work);
+	slot_publish_work(&f->t.seg.slots[2].page, &work);
 	assert_int_equal(reader_box(&f->r, 2, &box), 0);
 	assert_int_equal(strlen(box.sup.token), sizeof(sup.token) - 1);
 	assert_int_equal(strlen(box.sup.name), sizeof(sup.name) - 1);

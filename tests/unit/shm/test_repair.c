@@ -155,97 +155,54 @@ static void test_impossible_parts_are_refused(void **state)
 	}
 }
 
-/* A page as a dead worker may leave it: both counters odd, things under way. */
-static struct shm_slot *spoiled_page(const struct slot_sup *published)
+/* A page as a dead worker may leave it: its counter odd, things under way. */
+static struct shm_slot *spoiled_slot(void)
 {
-	struct shm_slot *slot = page_make();
-	struct slot_work work = {.generation = published->generation, .exec_total = 12};
+	struct shm_slot *slot = slot_make();
+	struct slot_work work = {.generation = 3, .exec_total = 12};
 
-	slot_publish_sup(slot, published);
-	slot_publish_work(slot, &work);
-	atomic_fetch_add(&slot->sup_seq, 1);
-	atomic_fetch_add(&slot->work_seq, 1);
-	atomic_store(&slot->in_flight, 2);
+	slot_publish_work(&slot->page, &work);
+	atomic_fetch_add(&slot->page.work_seq, 1);
+	atomic_store(&slot->page.in_flight, 2);
 	for (size_t i = 0; i < SHM_CONNS; i++)
-		atomic_store(&slot->conns[i], CONN_WORD(i + 1, CONN_IDLE));
+		atomic_store(&slot->page.conns[i], CONN_WORD(i + 1, CONN_IDLE));
 	return slot;
 }
 
-static void assert_repaired(const struct shm_slot *slot, const struct slot_sup *expected)
+static void assert_repaired(const struct shm_page *page)
 {
 	static const struct slot_work no_work;
-	struct slot_sup sup;
 	struct slot_work work;
 
-	assert_int_equal(slot_read_sup(slot, &sup), 0);
-	assert_memory_equal(&sup, expected, sizeof(sup));
-	assert_int_equal(slot_read_work(slot, &work), 0);
+	assert_int_equal(slot_read_work(page, &work), 0);
 	assert_memory_equal(&work, &no_work, sizeof(work));
-	assert_int_equal(atomic_load(&slot->in_flight), 0);
+	assert_int_equal(atomic_load(&page->in_flight), 0);
 	for (size_t i = 0; i < SHM_CONNS; i++)
-		assert_int_equal(atomic_load(&slot->conns[i]), 0);
+		assert_int_equal(atomic_load(&page->conns[i]), 0);
 }
 
-static void test_the_mirror_is_restored(void **state)
+static void test_what_a_dead_worker_left_is_cleared(void **state)
 {
-	struct slot_sup garbage;
-	struct slot_sup mirror = part_make(SLOT_BOOTING, 3);
-	struct shm_slot *slot;
+	struct shm_slot *slot = spoiled_slot();
+	uint32_t number = 0;
 
 	(void)state;
-	memset(&garbage, 0xee, sizeof(garbage));
-	slot = spoiled_page(&garbage);
-	assert_int_equal(repair_slot(slot, &mirror), 0);
-	assert_repaired(slot, &mirror);
-	assert_int_equal(repair_slot(slot, &mirror), 0); /* twice is as once */
-	assert_repaired(slot, &mirror);
-	page_free(slot);
+	assert_int_equal(repair_page(&slot->page, &number), 0);
+	assert_repaired(&slot->page);
+	assert_int_equal(repair_page(&slot->page, &number), 0); /* twice is as once */
+	assert_repaired(&slot->page);
+	slot_unmap(slot);
 }
 
-static void test_a_mirror_that_is_impossible_repairs_nothing(void **state)
+static void test_a_page_that_claims_to_be_anothers_is_refused(void **state)
 {
-	struct slot_sup mirror = part_make(SLOT_STATES, 3);
-	struct shm_slot *slot = page_make();
+	struct shm_slot *slot = spoiled_slot();
+	uint32_t number = 7;
 
 	(void)state;
-	assert_int_equal(repair_slot(slot, &mirror), -EINVAL);
-	page_free(slot);
-}
-
-static void test_without_a_mirror_a_sound_part_stays(void **state)
-{
-	struct slot_sup part = part_make(SLOT_ACTIVE, 3);
-	struct shm_slot *slot = spoiled_page(&part);
-
-	(void)state;
-	assert_int_equal(repair_slot(slot, NULL), 0);
-	assert_repaired(slot, &part);
-	page_free(slot);
-}
-
-static void publish_until_killed(void *ctx)
-{
-	struct slot_sup other = part_make(SLOT_WARM, 9);
-
-	(void)setenv("SBX_FAULT", "slot-publish=kill", 1);
-	slot_publish_sup(ctx, &other);
-}
-
-/* Half of one box and half of another must not pass for either. */
-static void test_without_a_mirror_a_part_torn_between_boxes_is_refused(void **state)
-{
-	struct slot_sup part = part_make(SLOT_ACTIVE, 3);
-	struct shm_slot *slot = page_make();
-	struct slot_sup out;
-
-	(void)state;
-	slot_publish_sup(slot, &part);
-	die_after(publish_until_killed, slot);
-	assert_int_equal(repair_slot(slot, NULL), -EINVAL);
-	assert_int_equal(slot_read_sup(slot, &out), -EAGAIN);
-	assert_int_equal(repair_slot(slot, &part), 0);
-	assert_repaired(slot, &part);
-	page_free(slot);
+	assert_int_equal(repair_page(&slot->page, &number), -EINVAL);
+	assert_int_equal(atomic_load(&slot->page.in_flight), 2);
+	slot_unmap(slot);
 }
 
 int main(void)
@@ -254,10 +211,8 @@ int main(void)
 	    cmocka_unit_test(test_sound_parts_of_every_state),
 	    cmocka_unit_test(test_states_without_scope_or_worker_need_none),
 	    cmocka_unit_test(test_impossible_parts_are_refused),
-	    cmocka_unit_test(test_the_mirror_is_restored),
-	    cmocka_unit_test(test_a_mirror_that_is_impossible_repairs_nothing),
-	    cmocka_unit_test(test_without_a_mirror_a_sound_part_stays),
-	    cmocka_unit_test(test_without_a_mirror_a_part_torn_between_boxes_is_refused),
+	    cmocka_unit_test(test_what_a_dead_worker_left_is_cleared),
+	    cmocka_unit_test(test_a_page_that_claims_to_be_anothers_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,122 +19,120 @@ const char *__tsan_default_options(void)
 
 #define FAR_NS (60 * NS_PER_S) /* a wait that ends earlier ends for another reason */
 
-static void take_lock(void *ctx)
+static int repair_fails(struct shm_page *page, void *ctx)
 {
-	struct shm_slot *slot = ctx;
-
-	if (scope_lock_try(slot, repair_slot, NULL) != SCOPE_LOCKED)
-		_exit(1);
-}
-
-static int repair_fails(struct shm_slot *slot, void *ctx)
-{
-	(void)slot;
+	(void)page;
 	(void)ctx;
 	return -EINVAL;
 }
 
-static int repair_counts(struct shm_slot *slot, void *ctx)
+static int repair_counts(struct shm_page *page, void *ctx)
 {
 	int *calls = ctx;
 
-	(void)slot;
+	(void)page;
 	(*calls)++;
 	return 0;
 }
 
+static void take_lock(void *ctx)
+{
+	struct shm_slot *slot = ctx;
+
+	if (scope_lock_try(&slot->page, repair_fails, NULL) != SCOPE_LOCKED)
+		_exit(1);
+}
+
 static void test_lock_try_unlock(void **state)
 {
-	struct shm_slot *slot = page_make();
+	struct shm_slot *slot = slot_make();
 	int calls = 0;
 
 	(void)state;
-	assert_int_equal(scope_lock_try(slot, repair_counts, &calls), SCOPE_LOCKED);
-	assert_int_equal(scope_lock_try(slot, repair_counts, &calls), SCOPE_BUSY);
-	scope_unlock(slot);
+	assert_int_equal(scope_lock_try(&slot->page, repair_counts, &calls), SCOPE_LOCKED);
+	assert_int_equal(scope_lock_try(&slot->page, repair_counts, &calls), SCOPE_BUSY);
+	scope_unlock(&slot->page);
 	assert_int_equal(
-	    scope_lock_wait(slot, clock_now_ns() + FAR_NS, repair_counts, &calls), SCOPE_LOCKED);
-	scope_unlock(slot);
+	    scope_lock_wait(&slot->page, clock_now_ns() + FAR_NS, repair_counts, &calls),
+	    SCOPE_LOCKED);
+	scope_unlock(&slot->page);
 	assert_int_equal(calls, 0); /* nobody died, nothing was repaired */
-	page_free(slot);
+	slot_unmap(slot);
 }
 
 /* Report 17: an #ifdef around the robust attribute made no mutex robust. Only a kill shows it. */
 static void test_report_17_robust_mutex_survives_kill9(void **state)
 {
-	struct shm_slot *slot = page_make();
+	struct shm_slot *slot = slot_make();
 	int calls = 0;
 
 	(void)state;
 	die_after(take_lock, slot);
-	assert_int_equal(scope_lock_try(slot, repair_counts, &calls), SCOPE_RECOVERED);
+	assert_int_equal(scope_lock_try(&slot->page, repair_counts, &calls), SCOPE_RECOVERED);
 	assert_int_equal(calls, 1);
-	scope_unlock(slot);
-	assert_int_equal(scope_lock_try(slot, repair_counts, &calls), SCOPE_LOCKED);
+	scope_unlock(&slot->page);
+	assert_int_equal(scope_lock_try(&slot->page, repair_counts, &calls), SCOPE_LOCKED);
 	assert_int_equal(calls, 1);
-	scope_unlock(slot);
-	page_free(slot);
+	scope_unlock(&slot->page);
+	slot_unmap(slot);
 }
 
 static void spoil_holding_the_lock(void *ctx)
 {
 	struct shm_slot *slot = ctx;
-	struct slot_sup spoiled = part_make(SLOT_CLOSING, 3);
 
 	take_lock(slot);
-	slot_publish_sup(slot, &spoiled);
-	atomic_store(&slot->in_flight, 5);
-	atomic_store(&slot->conns[7], CONN_WORD(99, CONN_REQUEST));
+	atomic_store(&slot->page.in_flight, 5);
+	atomic_store(&slot->page.conns[7], CONN_WORD(99, CONN_REQUEST));
 	(void)setenv("SBX_FAULT", "slot-publish=kill", 1);
-	slot_publish_sup(slot, &(struct slot_sup){.generation = 9});
+	slot_publish_work(&slot->page, &(struct slot_work){.generation = 9});
 }
 
 /* Report 18: EOWNERDEAD recovered the lock but not the data behind it. */
 static void test_report_18_record_repaired_before_consistent(void **state)
 {
-	struct shm_slot *slot = page_make();
-	struct slot_sup mirror = part_make(SLOT_ACTIVE, 3);
-	struct slot_sup out;
+	struct shm_slot *slot = slot_make();
+	uint32_t number = 0;
+	struct slot_work out;
 
 	(void)state;
-	slot_publish_sup(slot, &mirror);
 	die_after(spoil_holding_the_lock, slot);
-	assert_int_equal(slot_read_sup(slot, &out), -EAGAIN);
-	assert_int_equal(scope_lock_try(slot, repair_slot, &mirror), SCOPE_RECOVERED);
-	assert_int_equal(slot_read_sup(slot, &out), 0);
-	assert_memory_equal(&out, &mirror, sizeof(out));
-	assert_int_equal(atomic_load(&slot->in_flight), 0);
-	assert_int_equal(atomic_load(&slot->conns[7]), 0);
-	scope_unlock(slot);
+	assert_int_equal(slot_read_work(&slot->page, &out), -EAGAIN);
+	assert_int_equal(scope_lock_try(&slot->page, repair_page, &number), SCOPE_RECOVERED);
+	assert_int_equal(slot_read_work(&slot->page, &out), 0);
+	assert_int_equal(out.generation, 0);
+	assert_int_equal(atomic_load(&slot->page.in_flight), 0);
+	assert_int_equal(atomic_load(&slot->page.conns[7]), 0);
+	scope_unlock(&slot->page);
 
 	/* Had the lock been made consistent before the repair, a failing one could not break it. */
 	die_after(spoil_holding_the_lock, slot);
-	assert_int_equal(scope_lock_try(slot, repair_fails, NULL), SCOPE_BROKEN);
-	assert_int_equal(scope_lock_try(slot, repair_slot, &mirror), SCOPE_BROKEN);
-	page_free(slot);
+	assert_int_equal(scope_lock_try(&slot->page, repair_fails, NULL), SCOPE_BROKEN);
+	assert_int_equal(scope_lock_try(&slot->page, repair_page, &number), SCOPE_BROKEN);
+	slot_unmap(slot);
 }
 
 static void test_a_failed_repair_breaks_the_lock_for_ever(void **state)
 {
-	struct shm_slot *slot = page_make();
+	struct shm_slot *slot = slot_make();
 	int calls = 0;
 
 	(void)state;
 	die_after(take_lock, slot);
-	assert_int_equal(scope_lock_try(slot, repair_fails, NULL), SCOPE_BROKEN);
+	assert_int_equal(scope_lock_try(&slot->page, repair_fails, NULL), SCOPE_BROKEN);
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(scope_lock_try(slot, repair_counts, &calls), SCOPE_BROKEN);
+		assert_int_equal(scope_lock_try(&slot->page, repair_counts, &calls), SCOPE_BROKEN);
 		assert_int_equal(
-		    scope_lock_wait(slot, clock_now_ns() + FAR_NS, repair_counts, &calls),
+		    scope_lock_wait(&slot->page, clock_now_ns() + FAR_NS, repair_counts, &calls),
 		    SCOPE_BROKEN);
 	}
 	assert_int_equal(calls, 0);
-	page_free(slot);
+	slot_unmap(slot);
 }
 
-static int repair_dies(struct shm_slot *slot, void *ctx)
+static int repair_dies(struct shm_page *page, void *ctx)
 {
-	(void)slot;
+	(void)page;
 	(void)ctx;
 	(void)kill(getpid(), SIGKILL);
 	return 0;
@@ -147,16 +145,16 @@ static void recover_and_die(void *ctx)
 
 static void test_a_repairer_that_dies_is_followed_by_another(void **state)
 {
-	struct shm_slot *slot = page_make();
+	struct shm_slot *slot = slot_make();
 	int calls = 0;
 
 	(void)state;
 	die_after(take_lock, slot);
 	die_after(recover_and_die, slot);
-	assert_int_equal(scope_lock_try(slot, repair_counts, &calls), SCOPE_RECOVERED);
+	assert_int_equal(scope_lock_try(&slot->page, repair_counts, &calls), SCOPE_RECOVERED);
 	assert_int_equal(calls, 1);
-	scope_unlock(slot);
-	page_free(slot);
+	scope_unlock(&slot->page);
+	slot_unmap(slot);
 }
 
 /* A child that holds the lock until it is killed. */
@@ -184,72 +182,74 @@ static pid_t start_holder(struct shm_slot *slot)
 
 static void test_a_live_holder_is_busy_until_the_deadline(void **state)
 {
-	struct shm_slot *slot = page_make();
+	struct shm_slot *slot = slot_make();
 	pid_t holder = start_holder(slot);
 	uint64_t begun = clock_now_ns();
 	int calls = 0;
 
 	(void)state;
-	assert_int_equal(scope_lock_try(slot, repair_counts, &calls), SCOPE_BUSY);
-	assert_int_equal(scope_lock_wait(slot, 0, repair_counts, &calls), SCOPE_BUSY);
+	assert_int_equal(scope_lock_try(&slot->page, repair_counts, &calls), SCOPE_BUSY);
+	assert_int_equal(scope_lock_wait(&slot->page, 0, repair_counts, &calls), SCOPE_BUSY);
 	assert_int_equal(
-	    scope_lock_wait(slot, begun + 20 * NS_PER_MS, repair_counts, &calls), SCOPE_BUSY);
+	    scope_lock_wait(&slot->page, begun + 20 * NS_PER_MS, repair_counts, &calls),
+	    SCOPE_BUSY);
 	assert_true(clock_now_ns() >= begun + 20 * NS_PER_MS);
 	assert_int_equal(calls, 0);
 
 	/* The waiter has it as soon as the holder is dead, reaped or not. */
 	assert_int_equal(kill(holder, SIGKILL), 0);
 	assert_int_equal(
-	    scope_lock_wait(slot, CLOCK_NEVER, repair_counts, &calls), SCOPE_RECOVERED);
+	    scope_lock_wait(&slot->page, CLOCK_NEVER, repair_counts, &calls), SCOPE_RECOVERED);
 	assert_int_equal(waitpid(holder, NULL, 0), holder);
-	scope_unlock(slot);
-	page_free(slot);
+	scope_unlock(&slot->page);
+	slot_unmap(slot);
 }
 
 /* An ordinary unlock must wake a waiter in another process: the mutex is shared between them. */
 static void test_unlocking_wakes_another_process(void **state)
 {
-	struct shm_slot *slot = page_make();
+	struct shm_slot *slot = slot_make();
 	int calls = 0;
 	int status = 0;
 	pid_t pid;
 
 	(void)state;
-	assert_int_equal(scope_lock_try(slot, repair_counts, &calls), SCOPE_LOCKED);
+	assert_int_equal(scope_lock_try(&slot->page, repair_counts, &calls), SCOPE_LOCKED);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0)
-		_exit(
-		    (int)scope_lock_wait(slot, clock_now_ns() + FAR_NS / 6, repair_counts, &calls));
+		_exit((int)scope_lock_wait(
+		    &slot->page, clock_now_ns() + FAR_NS / 6, repair_counts, &calls));
 	/* The kernel's mark that somebody sleeps on the lock. */
-	while (!((unsigned int)__atomic_load_n(&slot->scope_lock.__data.__lock, __ATOMIC_RELAXED) &
-		 FUTEX_WAITERS))
+	while (!(
+	    (unsigned int)__atomic_load_n(&slot->page.scope_lock.__data.__lock, __ATOMIC_RELAXED) &
+	    FUTEX_WAITERS))
 		(void)sched_yield();
-	scope_unlock(slot);
+	scope_unlock(&slot->page);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), SCOPE_LOCKED);
 	/* It exited without unlocking, which is as good as being killed. */
-	assert_int_equal(scope_lock_try(slot, repair_counts, &calls), SCOPE_RECOVERED);
-	scope_unlock(slot);
-	page_free(slot);
+	assert_int_equal(scope_lock_try(&slot->page, repair_counts, &calls), SCOPE_RECOVERED);
+	scope_unlock(&slot->page);
+	slot_unmap(slot);
 }
 
 static void test_a_mutex_of_another_kind_is_broken(void **state)
 {
-	struct shm_slot *slot = page_make();
+	struct shm_slot *slot = slot_make();
 	pthread_mutex_t plain = PTHREAD_MUTEX_INITIALIZER;
 	int calls = 0;
 
 	(void)state;
-	assert_true(scope_lock_is_intact(&slot->scope_lock));
-	memcpy(&slot->scope_lock, &plain, sizeof(plain));
-	assert_false(scope_lock_is_intact(&slot->scope_lock));
-	assert_int_equal(scope_lock_try(slot, repair_counts, &calls), SCOPE_BROKEN);
-	assert_int_equal(scope_lock_wait(slot, 0, repair_counts, &calls), SCOPE_BROKEN);
-	memset(&slot->scope_lock, 0xff, sizeof(slot->scope_lock));
-	assert_int_equal(scope_lock_try(slot, repair_counts, &calls), SCOPE_BROKEN);
-	page_free(slot);
+	assert_true(scope_lock_is_intact(&slot->page.scope_lock));
+	memcpy(&slot->page.scope_lock, &plain, sizeof(plain));
+	assert_false(scope_lock_is_intact(&slot->page.scope_lock));
+	assert_int_equal(scope_lock_try(&slot->page, repair_counts, &calls), SCOPE_BROKEN);
+	assert_int_equal(scope_lock_wait(&slot->page, 0, repair_counts, &calls), SCOPE_BROKEN);
+	memset(&slot->page.scope_lock, 0xff, sizeof(slot->page.scope_lock));
+	assert_int_equal(scope_lock_try(&slot->page, repair_counts, &calls), SCOPE_BROKEN);
+	slot_unmap(slot);
 }
 
 int main(void)

@@ -218,11 +218,11 @@ static void test_only_pages_of_slots_can_be_mapped(void **state)
 	table_open(&t, 4);
 	off = t.seg.header->slots_off;
 	for (uint32_t i = 0; i < 4; i++) {
-		struct shm_slot *page = segment_map_slot(t.seg.fd, off, i);
+		struct shm_page *page = segment_map_page(t.seg.fd, off, i);
 
 		assert_non_null(page);
 		assert_int_equal(page->slot, i);
-		page_free(page);
+		assert_int_equal(munmap(page, SHM_PAGE), 0);
 	}
 	static const struct {
 		int64_t shift;
@@ -232,13 +232,13 @@ static void test_only_pages_of_slots_can_be_mapped(void **state)
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		errno = 0;
 		assert_null(
-		    segment_map_slot(t.seg.fd, off + (uint64_t)wrong[i].shift, wrong[i].slot));
+		    segment_map_page(t.seg.fd, off + (uint64_t)wrong[i].shift, wrong[i].slot));
 		assert_int_equal(errno, EINVAL);
 	}
-	assert_null(segment_map_slot(t.seg.fd, 0, 0)); /* the header is no slot */
-	assert_null(segment_map_slot(t.seg.fd, UINT64_MAX - SHM_PAGE + 1, 1));
+	assert_null(segment_map_page(t.seg.fd, 0, 0)); /* the header is no slot */
+	assert_null(segment_map_page(t.seg.fd, UINT64_MAX - SHM_PAGE + 1, 1));
 	errno = 0;
-	assert_null(segment_map_slot(-1, off, 0));
+	assert_null(segment_map_page(-1, off, 0));
 	assert_int_equal(errno, EBADF);
 	table_close(&t);
 }
@@ -264,10 +264,9 @@ static int count_mappings(const char *name, unsigned long *from, unsigned long *
 }
 
 /* What a worker does with the descriptor it is given; then it misbehaves. */
-static void misbehave_as_worker(struct table *t, uint32_t own, uint32_t other)
+static void misbehave_as_worker(struct table *t, uint32_t own, _Atomic uint32_t *target)
 {
-	struct shm_slot *page = segment_map_slot(t->seg.fd, t->seg.header->slots_off, own);
-	_Atomic uint32_t *target = &t->seg.slots[other].in_flight;
+	struct shm_page *page = segment_map_page(t->seg.fd, t->seg.header->slots_off, own);
 	unsigned long from = 0;
 	unsigned long to = 0;
 
@@ -284,27 +283,35 @@ static void misbehave_as_worker(struct table *t, uint32_t own, uint32_t other)
 	_exit(3);
 }
 
-static void test_a_worker_cannot_write_anothers_page(void **state)
+static void test_a_worker_can_write_its_own_page_only(void **state)
 {
-	static const uint32_t others[] = {0, 1, 3, 4};
 	struct table t;
 	struct slot_work work;
 
 	(void)state;
 	table_open(&t, 5);
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+	_Atomic uint32_t *const targets[] = {
+	    &t.seg.slots[0].page.in_flight,
+	    &t.seg.slots[1].page.in_flight,
+	    &t.seg.slots[2].sup_seq, /* whose box its own is */
+	    (_Atomic uint32_t *)(uintptr_t)&t.seg.slots[2].leases[SHM_LEASES - 1].id,
+	    &t.seg.slots[3].page.in_flight,
+	    &t.seg.slots[3].sup_seq,
+	};
+
+	for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
 		int status = 0;
 		pid_t pid = fork();
 
 		assert_true(pid >= 0);
 		if (pid == 0)
-			misbehave_as_worker(&t, 2, others[i]);
+			misbehave_as_worker(&t, 2, targets[i]);
 		assert_int_equal(waitpid(pid, &status, 0), pid);
 		if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGSEGV)
-			fail_msg("wait status %x for slot %u", (unsigned int)status, others[i]);
-		assert_int_equal(atomic_load(&t.seg.slots[others[i]].in_flight), 0);
+			fail_msg("wait status %x for target %zu", (unsigned int)status, i);
+		assert_int_equal(atomic_load(targets[i]), 0);
 	}
-	assert_int_equal(slot_read_work(&t.seg.slots[2], &work), 0);
+	assert_int_equal(slot_read_work(&t.seg.slots[2].page, &work), 0);
 	assert_int_equal(work.generation, 5); /* its own page it could write */
 	table_close(&t);
 }
@@ -320,7 +327,7 @@ int main(void)
 	    cmocka_unit_test(test_a_full_dev_shm_is_an_error_not_a_signal),
 	    cmocka_unit_test(test_closing_twice_and_closing_a_copy),
 	    cmocka_unit_test(test_only_pages_of_slots_can_be_mapped),
-	    cmocka_unit_test(test_a_worker_cannot_write_anothers_page),
+	    cmocka_unit_test(test_a_worker_can_write_its_own_page_only),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,7 +83,7 @@ static void damage_number(struct table *t)
 }
 static void damage_scope_lock(struct table *t)
 {
-	memset(&t->seg.slots[5].scope_lock, 0, sizeof(pthread_mutex_t));
+	memset(&t->seg.slots[5].page.scope_lock, 0, sizeof(pthread_mutex_t));
 }
 static void damage_sup_seq(struct table *t)
 {
@@ -91,7 +91,7 @@ static void damage_sup_seq(struct table *t)
 }
 static void damage_work_seq(struct table *t)
 {
-	atomic_fetch_add(&t->seg.slots[3].work_seq, 1);
+	atomic_fetch_add(&t->seg.slots[3].page.work_seq, 1);
 }
 static void damage_part(struct table *t)
 {

@@ -85,7 +85,7 @@ static void test_states_that_count_against_replicas(void **state)
 
 static void test_a_fresh_slot_is_free_and_empty(void **state)
 {
-	struct shm_slot *slot = page_make();
+	struct shm_slot *slot = slot_make();
 	struct slot_sup sup;
 	struct slot_work work;
 	static const struct slot_sup no_sup;
@@ -97,14 +97,14 @@ static void test_a_fresh_slot_is_free_and_empty(void **state)
 	assert_int_equal(slot->slot, 17);
 	assert_int_equal(slot_read_sup(slot, &sup), 0);
 	assert_memory_equal(&sup, &no_sup, sizeof(sup));
-	assert_int_equal(slot_read_work(slot, &work), 0);
+	assert_int_equal(slot_read_work(&slot->page, &work), 0);
 	assert_memory_equal(&work, &no_work, sizeof(work));
-	page_free(slot);
+	slot_unmap(slot);
 }
 
 static void test_what_is_published_is_read(void **state)
 {
-	struct shm_slot *slot = page_make();
+	struct shm_slot *slot = slot_make();
 	struct slot_sup sup;
 	struct slot_work work;
 	struct slot_sup part = part_make(SLOT_ACTIVE, 5);
@@ -112,22 +112,22 @@ static void test_what_is_published_is_read(void **state)
 
 	(void)state;
 	slot_publish_sup(slot, &part);
-	slot_publish_work(slot, &wpart);
+	slot_publish_work(&slot->page, &wpart);
 	assert_int_equal(slot_read_sup(slot, &sup), 0);
 	assert_memory_equal(&sup, &part, sizeof(sup));
-	assert_int_equal(slot_read_work(slot, &work), 0);
+	assert_int_equal(slot_read_work(&slot->page, &work), 0);
 	assert_memory_equal(&work, &wpart, sizeof(work));
 
 	part.leases = 3; /* the same box, one word changed */
 	slot_publish_sup(slot, &part);
 	assert_int_equal(slot_read_sup(slot, &sup), 0);
 	assert_memory_equal(&sup, &part, sizeof(sup));
-	page_free(slot);
+	slot_unmap(slot);
 }
 
 static void test_each_publishing_changes_the_counter_and_leaves_it_even(void **state)
 {
-	struct shm_slot *slot = page_make();
+	struct shm_slot *slot = slot_make();
 	struct slot_sup part = part_make(SLOT_ACTIVE, 5);
 
 	(void)state;
@@ -139,12 +139,12 @@ static void test_each_publishing_changes_the_counter_and_leaves_it_even(void **s
 		assert_int_not_equal(atomic_load(&slot->sup_seq), before);
 		assert_int_equal(atomic_load(&slot->sup_seq) & 1U, 0);
 	}
-	page_free(slot);
+	slot_unmap(slot);
 }
 
 static void test_an_odd_counter_is_not_read_and_leaves_out_untouched(void **state)
 {
-	struct shm_slot *slot = page_make();
+	struct shm_slot *slot = slot_make();
 	struct slot_sup part = part_make(SLOT_ACTIVE, 5);
 	struct slot_sup out;
 	struct slot_sup untouched;
@@ -163,7 +163,7 @@ static void test_an_odd_counter_is_not_read_and_leaves_out_untouched(void **stat
 	assert_int_equal(slot_read_sup(slot, &out), 0);
 	slot_mend_seq(&slot->sup_seq); /* even already: nothing happens */
 	assert_int_equal(slot_read_sup(slot, &out), 0);
-	page_free(slot);
+	slot_unmap(slot);
 }
 
 static void publish_until_killed(void *ctx)
@@ -177,7 +177,7 @@ static void publish_until_killed(void *ctx)
 
 static void test_a_writer_killed_in_the_middle_is_seen_and_overwritten(void **state)
 {
-	struct shm_slot *slot = page_make();
+	struct shm_slot *slot = slot_make();
 	struct slot_sup old = part_make(SLOT_ACTIVE, 7);
 	struct slot_sup out;
 
@@ -193,7 +193,7 @@ static void test_a_writer_killed_in_the_middle_is_seen_and_overwritten(void **st
 	slot_publish_sup(slot, &old);
 	assert_int_equal(slot_read_sup(slot, &out), 0);
 	assert_memory_equal(&out, &old, sizeof(out));
-	page_free(slot);
+	slot_unmap(slot);
 }
 
 int main(void)

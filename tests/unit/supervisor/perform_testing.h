@@ -146,7 +146,7 @@ static inline void end_worker(struct sbxd *s, uint32_t slot)
 /* What a worker leaves in its page. */
 static inline void use_page(struct sbxd *s, uint32_t slot)
 {
-	struct shm_slot *page = &s->seg.slots[slot];
+	struct shm_page *page = &s->seg.slots[slot].page;
 	const struct slot_work work = {
 	    .generation = pool_box_at(s->pool, slot)->generation,
 	    .box_pid = 4711,
@@ -161,21 +161,21 @@ static inline void use_page(struct sbxd *s, uint32_t slot)
 
 static inline bool page_is_used(const struct sbxd *s, uint32_t slot)
 {
-	const struct shm_slot *page = &s->seg.slots[slot];
+	const struct shm_page *page = &s->seg.slots[slot].page;
 
 	return atomic_load(&page->in_flight) && atomic_load(&page->conns[5]) && page->work.box_pid;
 }
 
 static inline bool page_is_clear(const struct sbxd *s, uint32_t slot)
 {
-	const struct shm_slot *page = &s->seg.slots[slot];
+	const struct shm_page *page = &s->seg.slots[slot].page;
 	struct slot_work work;
 
 	return slot_read_work(page, &work) == 0 && work.generation == 0 && work.box_pid == 0 &&
 	       !atomic_load(&page->in_flight) && !atomic_load(&page->conns[5]);
 }
 
-static inline int repair_nothing(struct shm_slot *page, void *ctx)
+static inline int repair_nothing(struct shm_page *page, void *ctx)
 {
 	(void)page;
 	(void)ctx;

@@ -63,7 +63,7 @@ static inline uint32_t stage_in_flight(void *ctx, uint32_t slot)
 {
 	const struct sbxd *s = ctx;
 
-	return s->seg.slots[slot].in_flight;
+	return s->seg.slots[slot].page.in_flight;
 }
 
 static inline uint64_t stage_activity(void *ctx, uint32_t slot)

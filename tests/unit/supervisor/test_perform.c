@@ -36,7 +36,7 @@ static void test_the_lock_of_a_dead_worker_is_recovered(void **state)
 {
 	struct sbxd *s = *state;
 	uint32_t slot = warm_box(s, "a");
-	struct shm_slot *page = &s->seg.slots[slot];
+	struct shm_page *page = &s->seg.slots[slot].page;
 	struct pool_box before = *box_of(s, "a");
 	pid_t pid = s->workers[slot]->pid;
 	uint64_t crash;
@@ -94,11 +94,11 @@ static void test_what_cannot_be_repaired_is_quarantined(void **state)
 {
 	struct sbxd *s = *state;
 	uint32_t slot = warm_box(s, "a");
-	struct shm_slot *page = &s->seg.slots[slot];
+	struct shm_page *page = &s->seg.slots[slot].page;
 
 	die_after(lock_it, page);
 	end_worker(s, slot);
-	s->parts[slot].source = SOURCES; /* the mirror itself is damaged */
+	page->slot++; /* it went bad before it died */
 	stage_until(s, pool_count(s->pool, SLOT_QUARANTINED) == 1);
 	assert_quarantined(s, slot, "its scope lock cannot be recovered");
 	/* Never made consistent: nobody gets in again. */
@@ -112,11 +112,12 @@ static void test_a_page_that_cannot_be_repaired_is_quarantined(void **state)
 	uint32_t slot = warm_box(s, "a");
 
 	end_worker(s, slot);
-	s->parts[slot].source = SOURCES;
+	s->seg.slots[slot].page.slot++;
 	stage_until(s, pool_count(s->pool, SLOT_QUARANTINED) == 1);
 	assert_quarantined(s, slot, "its page cannot be repaired");
-	assert_int_equal(scope_lock_try(&s->seg.slots[slot], repair_nothing, NULL), SCOPE_LOCKED);
-	scope_unlock(&s->seg.slots[slot]);
+	assert_int_equal(
+	    scope_lock_try(&s->seg.slots[slot].page, repair_nothing, NULL), SCOPE_LOCKED);
+	scope_unlock(&s->seg.slots[slot].page);
 }
 
 /* A worker that went bad made another mutex of it. */
@@ -125,7 +126,7 @@ static void test_a_lock_of_another_kind_is_quarantined(void **state)
 	struct sbxd *s = *state;
 	uint32_t slot = warm_box(s, "a");
 
-	s->seg.slots[slot].scope_lock.__data.__kind = 0;
+	s->seg.slots[slot].page.scope_lock.__data.__kind = 0;
 	end_worker(s, slot);
 	assert_quarantined(s, slot, "its scope lock cannot be recovered");
 }
@@ -144,18 +145,18 @@ static void test_a_lock_that_is_held_is_not_waited_for(void **state)
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		lock_it(&s->seg.slots[slot]);
+		lock_it(&s->seg.slots[slot].page);
 		(void)!write(ready[1], "x", 1);
 		for (;;)
 			(void)pause();
 	}
+	fd_close(&ready[1]); /* a child that fails ends the wait */
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	end_worker(s, slot);
 	assert_quarantined(s, slot, "its scope lock cannot be recovered");
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	fd_close(&ready[0]);
-	fd_close(&ready[1]);
 }
 
 static void test_a_cleanup_that_fails_leaves_the_page_alone(void **state)

@@ -63,9 +63,11 @@ static const struct {
     {CTL_CHECK, 0, NULL, false, "check"},
     {CTL_PARK, 0, NULL, false, "park"},
     {CTL_PROMOTE, 0, NULL, false, "promote"},
+    {CTL_CLAIM, sizeof(struct ctl_claim), NULL, false, "claim"},
     {CTL_PING, 0, NULL, false, "ping"},
     {CTL_CLOSE, sizeof(struct ctl_close), NULL, false, "close"},
     {CTL_HELLO, sizeof(struct ctl_hello), NULL, false, "hello"},
+    {CTL_HELD, sizeof(struct ctl_conn), NULL, true, "held"},
     {CTL_BOOTED, sizeof(struct ctl_booted), NULL, false, "booted"},
     {CTL_FAILED, sizeof(struct ctl_failed), NULL, false, "failed"},
     {CTL_PONG, 0, NULL, false, "pong"},
@@ -76,7 +78,7 @@ static const struct {
     {CTL_CLOSED, sizeof(struct ctl_failed), NULL, false, "closed"},
     {CTL_PREPARE, sizeof(struct ctl_prepare), NULL, true, "prepare"},
     {CTL_CLEANUP, sizeof(struct ctl_cleanup), NULL, false, "cleanup"},
-    {CTL_SWEEP, sizeof(struct ctl_prepare), NULL, false, "sweep"},
+    {CTL_SWEEP, sizeof(struct ctl_prepare), NULL, true, "sweep"},
     {CTL_FINISH, sizeof(struct ctl_prepare), NULL, false, "finish"},
     {CTL_DONE, sizeof(struct ctl_done), NULL, false, "done"},
 };
@@ -95,6 +97,7 @@ static void fill(union ctl_body *body, size_t i)
 		break;
 	case CTL_HANDOVER:
 	case CTL_HANDBACK:
+	case CTL_HELD:
 	case CTL_CONN_GONE:
 		body->conn.cookie = 0x1122334455667788ULL;
 		memset(body->conn.traceparent, 't', sizeof(body->conn.traceparent) - 1);

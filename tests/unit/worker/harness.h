@@ -38,7 +38,7 @@ struct harness {
 	struct service s; /* first */
 	struct agent_link link;
 	struct report report;
-	struct shm_slot *page;
+	struct shm_page *page;
 	int guest; /* the test's end */
 	struct buf from_guest;
 	struct buf from_worker; /* bytes that the fake guest has read and not used */

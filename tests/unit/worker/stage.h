@@ -62,7 +62,7 @@ struct stage {
 	struct stage_site *site;
 	pid_t pid;
 	int ctl;
-	struct shm_slot *page;
+	struct shm_page *page;
 	struct ctl_msg msg; /* the newest */
 	uint8_t packet[CTL_MSG_MAX];
 	uint64_t seq;
@@ -247,7 +247,7 @@ static inline struct stage *stage_new(struct stage_site *s)
 	assert_non_null(t);
 	s->current = t;
 	t->site = s;
-	t->page = &s->seg.slots[0];
+	t->page = &s->seg.slots[0].page;
 	t->client = -1;
 	buf_init(&t->answer, 256U << 20);
 	return t;
@@ -295,7 +295,7 @@ static inline void stage_free(struct stage *t)
 	fd_close(&t->ctl);
 	fd_close(&t->client);
 	buf_free(&t->answer);
-	assert_int_equal(slot_init(t->page, 0), 0); /* what sbxd's repair would do */
+	assert_int_equal(slot_init(&t->site->seg.slots[0], 0), 0); /* what sbxd's repair would do */
 	t->site->current = NULL;
 	free(t);
 }

@@ -76,6 +76,7 @@ static void test_other_messages_are_refused(void **state)
 static void test_prepare_sweep_finish(void **state)
 {
 	FD_SCOPED int prepared = memfd_create("prepared", MFD_CLOEXEC);
+	FD_SCOPED int kept = memfd_create("kept", MFD_CLOEXEC);
 	struct ctl_done done;
 	struct ctl_msg m;
 
@@ -91,9 +92,12 @@ static void test_prepare_sweep_finish(void **state)
 	assert_true(lseek(prepared, 0, SEEK_END) > 0);
 
 	fill(&m, CTL_SWEEP, "namespace");
-	janitor_handle(&m, prepared, &done);
+	janitor_handle(&m, kept, &done);
 	assert_int_equal(done.code, 0);
 	assert_int_equal(done.count, 0);
+	assert_int_equal(write(kept, "sbxd-unit", 9), 9); /* a name without its end */
+	janitor_handle(&m, kept, &done);
+	assert_int_equal(done.code, EBADMSG);
 
 	fill(&m, CTL_FINISH, "namespace");
 	janitor_handle(&m, prepared, &done);
