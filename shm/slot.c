@@ -24,7 +24,7 @@ static const uint16_t transitions[SLOT_STATES] = {
     /* to warm: nobody waits for it any more */
     [SLOT_BOOTING] =
 	TO(SLOT_ACTIVE) | TO(SLOT_STOCK) | TO(SLOT_WARM) | TO(SLOT_CLOSING) | TO(SLOT_QUARANTINED),
-    [SLOT_STOCK] = TO(SLOT_ACTIVE) | TO(SLOT_CLOSING),
+    [SLOT_STOCK] = TO(SLOT_CHECKING) | TO(SLOT_ACTIVE) | TO(SLOT_CLOSING),
     [SLOT_ACTIVE] = TO(SLOT_WARM) | TO(SLOT_CLOSING),
     [SLOT_CHECKING] = TO(SLOT_ACTIVE) | TO(SLOT_WARM) | TO(SLOT_CLOSING),
     /* to active: the check was skipped */

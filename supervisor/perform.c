@@ -84,6 +84,12 @@ static void do_promote(struct sbxd *s, const struct pool_action *a)
 		tell(s, a, CTL_PROMOTE);
 }
 
+static void do_claim(struct sbxd *s, const struct pool_action *a)
+{
+	(void)s;
+	(void)a; /* no worker has to know yet */
+}
+
 static void do_close(struct sbxd *s, const struct pool_action *a)
 {
 	const struct ctl_close order = {
@@ -221,6 +227,7 @@ static action_fn *const perform[] = {
     [POOL_SPAWN] = do_spawn,
     [POOL_CHECK] = do_check,
     [POOL_PARK] = do_park,
+    [POOL_CLAIM] = do_claim,
     [POOL_PROMOTE] = do_promote,
     [POOL_CLOSE] = do_close,
     [POOL_KILL] = do_kill,

@@ -12,7 +12,7 @@
 #include "shm/slot.h"
 #include "supervisor/pool_int.h"
 
-static uint32_t scope_mask_for(uint32_t slots)
+static uint32_t hash_mask_for(uint32_t slots)
 {
 	uint32_t n = 64;
 
@@ -32,17 +32,18 @@ struct pool *pool_create(
 	p->gauge = *gauge;
 	p->generation = last_generation;
 	p->due = CLOCK_NEVER;
-	p->scope_mask = scope_mask_for(rules->slots);
+	p->hash_mask = hash_mask_for(rules->slots);
 	p->boxes = calloc(rules->slots, sizeof(struct pool_box));
 	p->free_slots = calloc(rules->slots, sizeof(uint32_t));
-	p->scopes = calloc(p->scope_mask + 1UL, sizeof(struct pool_scope_list));
+	p->scopes = calloc(p->hash_mask + 1UL, sizeof(struct pool_scope_list));
+	p->tied = calloc(p->hash_mask + 1UL, sizeof(struct pool_tied));
 	TAILQ_INIT(&p->warm);
 	TAILQ_INIT(&p->boot_queue);
 	TAILQ_INIT(&p->waiters);
 	TAILQ_INIT(&p->actions);
 	TAILQ_INIT(&p->spare);
 	TAILQ_INIT(&p->dirty);
-	if (!p->boxes || !p->free_slots || !p->scopes) {
+	if (!p->boxes || !p->free_slots || !p->scopes || !p->tied) {
 		pool_destroy(p);
 		return NULL;
 	}
@@ -68,12 +69,10 @@ void pool_destroy(struct pool *p)
 	for (uint32_t i = 0; p->boxes && i < p->rules.slots; i++) {
 		struct pool_lease *l;
 
-		while ((l = TAILQ_FIRST(&p->boxes[i].leases))) {
-			TAILQ_REMOVE(&p->boxes[i].leases, l, link);
-			free(l);
-		}
+		while ((l = TAILQ_FIRST(&p->boxes[i].leases)))
+			pool_lease_free(l);
 	}
-	for (uint32_t i = 0; p->scopes && i <= p->scope_mask; i++) {
+	for (uint32_t i = 0; p->scopes && i <= p->hash_mask; i++) {
 		struct pool_scope *s;
 
 		while ((s = LIST_FIRST(&p->scopes[i]))) {
@@ -86,6 +85,7 @@ void pool_destroy(struct pool *p)
 		TAILQ_REMOVE(&p->actions, a, link);
 		free(a);
 	}
+	free(p->tied);
 	free(p->scopes);
 	free(p->free_slots);
 	free(p->boxes);
@@ -189,6 +189,21 @@ uint64_t pool_deadline(const struct pool *p)
 	return p->due;
 }
 
+/* Counts b in the state, and lists it as that asks. */
+void pool_enter(struct pool *p, struct pool_box *b, uint32_t state)
+{
+	p->state_count[b->state]--;
+	p->state_count[state]++;
+	b->state = state;
+	b->deadline = CLOCK_NEVER;
+	if (state == SLOT_WARM)
+		TAILQ_INSERT_TAIL(&p->warm, b, queue);
+	if (state == SLOT_RESERVED)
+		TAILQ_INSERT_TAIL(&p->boot_queue, b, queue);
+	if (state == SLOT_BOOTING)
+		p->booting++;
+}
+
 void pool_move(
     struct pool *p, uint64_t now, struct pool_box *b, enum slot_state to, const char *why)
 {
@@ -201,8 +216,6 @@ void pool_move(
 		TAILQ_REMOVE(&p->boot_queue, b, queue);
 	if (b->state == SLOT_BOOTING)
 		p->booting--;
-	p->state_count[b->state]--;
-	p->state_count[to]++;
 
 	a = pool_act(p, POOL_RECORD, b);
 	a->event = EVENT_STATE;
@@ -210,16 +223,16 @@ void pool_move(
 	a->to = to;
 	(void)strlcpy(a->text, why, sizeof(a->text));
 
-	b->state = to;
+	pool_enter(p, b, to);
 	b->state_since = now;
-	b->deadline = CLOCK_NEVER;
-	if (to == SLOT_WARM)
-		TAILQ_INSERT_TAIL(&p->warm, b, queue);
-	if (to == SLOT_RESERVED)
-		TAILQ_INSERT_TAIL(&p->boot_queue, b, queue);
-	if (to == SLOT_BOOTING)
-		p->booting++;
 	pool_touch(p, b);
+}
+
+/* An order to b's worker; one that cannot hear us yet is told when it can. */
+void pool_tell(struct pool *p, enum pool_action_kind kind, const struct pool_box *b)
+{
+	if (!b->adopting)
+		(void)pool_act(p, kind, b);
 }
 
 /* ---- scopes ---- */
@@ -230,7 +243,7 @@ static struct pool_scope_list *scope_bucket(const struct pool *p, uid_t uid, con
 
 	for (const char *c = token; *c; c++)
 		h = (h ^ (uint8_t)*c) * 16777619U;
-	return &p->scopes[h & p->scope_mask];
+	return &p->scopes[h & p->hash_mask];
 }
 
 struct pool_scope *pool_scope_get(const struct pool *p, uid_t uid, const char *token)

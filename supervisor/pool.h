@@ -13,141 +13,7 @@
 #ifndef SBXD_SUPERVISOR_POOL_H
 #define SBXD_SUPERVISOR_POOL_H
 
-#include <bsd/sys/queue.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
-
-#include "lib/clock.h"
-#include "lib/identity.h"
-#include "shm/layout.h"
-#include "wire/api_error.h"
-
-enum replica_policy {
-	REPLICA_SOFT,	/* go beyond and say so */
-	REPLICA_REJECT, /* refuse at once */
-	REPLICA_WAIT,	/* wait for room */
-	REPLICA_BURST,	/* burst_limit more, then wait */
-};
-
-/* All times in ns; 0 disables where the configuration says so. */
-struct pool_rules {
-	uint32_t slots; /* fixed for the pool's life */
-	uint32_t replicas;
-	enum replica_policy policy;
-	uint32_t burst_limit;
-	uint32_t max_boots;
-	uint64_t acquire_timeout; /* 0: no limit */
-	uint64_t idle_timeout;
-	uint64_t active_idle_timeout;
-	uint64_t check_skip;
-	uint64_t check_timeout;
-	uint64_t boot_timeout;
-	uint64_t close_grace;
-};
-
-/* What a box is made of. */
-struct pool_spec {
-	char image[SHM_IMAGE_LEN];
-	uint32_t memory_mib;
-	uint32_t cpus_milli;
-	uint32_t disk_mib;
-	uint32_t pids_max;
-	uint8_t digest[32]; /* over all of the above */
-};
-
-/* Read by the pool when it must know whether a box is in use: from the slot's page, or scripted in
- * tests. */
-struct pool_gauge {
-	uint32_t (*in_flight)(void *ctx, uint32_t slot);
-	uint64_t (*activity_ns)(void *ctx, uint32_t slot); /* 0: none yet */
-	void *ctx;
-};
-
-struct pool;
-struct pool_scope;
-
-struct pool_lease {
-	TAILQ_ENTRY(pool_lease) link;
-	uint64_t id;
-	uint64_t cookie;  /* of the connection it is tied to, 0 none */
-	uint64_t expires; /* CLOCK_NEVER without TTL */
-};
-TAILQ_HEAD(pool_leases, pool_lease);
-
-/* A box as the pool sees it. Read-only outside pool*.c. */
-struct pool_box {
-	uint32_t slot;
-	uint32_t state; /* enum slot_state */
-	uint64_t generation;
-	uid_t uid;
-	char token[SHM_TOKEN_LEN];
-	uint8_t identity[32];
-	char user[SHM_USER_LEN];
-	char thread[SHM_USER_LEN];
-	uint32_t flags; /* SLOT_FLAG_* */
-	struct pool_spec spec;
-	struct pool_scope *scope; /* NULL once it is nobody's */
-	struct pool_leases leases;
-	uint32_t lease_count;
-	uint32_t waiters; /* acquires waiting for its scope */
-	uint32_t source;  /* of the newest lease */
-	uint64_t acquires;
-	uint64_t created;
-	uint64_t state_since;
-	uint64_t parked;   /* last time it became warm */
-	uint64_t leased;   /* last time a lease was given */
-	uint64_t deadline; /* of the state it is in: boot, check, close, clean */
-	bool skip_right; /* this pool parked it itself: the next check may be skipped for a while */
-	bool has_worker;
-	bool killed;
-	bool dirty;
-	char last_error[SHM_ERROR_LEN];
-	TAILQ_ENTRY(pool_box) queue; /* warm list, or boot queue */
-	TAILQ_ENTRY(pool_box) dirty_link;
-	uint64_t remove_req; /* client that waits for its removal, 0 none */
-};
-TAILQ_HEAD(pool_boxes, pool_box);
-
-enum pool_action_kind {
-	POOL_NOTHING = 0,
-	POOL_SPAWN,   /* start a worker for (slot, gen) and send it CTL_BOOT */
-	POOL_CHECK,   /* CTL_CHECK */
-	POOL_PARK,    /* CTL_PARK */
-	POOL_PROMOTE, /* CTL_PROMOTE */
-	POOL_CLOSE,   /* CTL_CLOSE */
-	POOL_KILL,    /* SIGKILL to the worker */
-	POOL_CLEAN,   /* prove the box's processes gone, clean up, recover the lock, repair; then
-			 pool_cleaned() */
-	POOL_GRANT,   /* answer acquire `req` with the box */
-	POOL_REFUSE,  /* answer `req` with `error` and `text` */
-	POOL_REMOVED, /* answer removal `req`: the box is gone */
-	POOL_RECORD,  /* append to the flight recorder */
-	POOL_DRAINED, /* shutdown is complete: no box is left */
-};
-
-#define POOL_EVICT_IDLE 1 /* code of an EVENT_EVICT that made no room for anybody: it lay idle */
-
-struct pool_action {
-	TAILQ_ENTRY(pool_action) link;
-	enum pool_action_kind kind;
-	uint32_t slot;
-	uint64_t generation;
-	uint64_t req;
-	/* GRANT */
-	uint32_t source;
-	uint64_t lease_id;
-	uint64_t waited; /* ns from pool_acquire() to here */
-	/* REFUSE */
-	enum api_error error;
-	double retry_after;
-	/* RECORD */
-	uint32_t event; /* enum shm_event_kind */
-	uint32_t from;
-	uint32_t to;
-	int32_t code;
-	char text[120];
-};
+#include "supervisor/pool_types.h"
 
 /* A new pool of free slots; generations continue after `last_generation`. NULL without memory. */
 struct pool *pool_create(
@@ -176,7 +42,46 @@ const struct pool_box *pool_box_by_generation(const struct pool *p, uint64_t gen
 const struct pool_box *pool_box_find(const struct pool *p, uid_t uid, const char *token);
 uint32_t pool_count(const struct pool *p, enum slot_state state);
 uint32_t pool_waiters(const struct pool *p);
+
+/* Shows everybody who waits: first those for room, in the order in which they will get it, then the
+ * others by arrival. fn returns false to be shown no more; the texts are the pool's. */
+void pool_each_waiting(
+    const struct pool *p, bool (*fn)(void *ctx, const struct pool_waiting *w), void *ctx);
+
 const struct pool_rules *pool_rules(const struct pool *p);
+
+/* ---- events: a new supervisor, and one that leaves ---- */
+
+/*
+ * Takes over one box that the table of a dead supervisor shows, once for every slot in use, before
+ * any other event. What becomes of it: with a live worker: active stays active with its leases,
+ * without any it is parked; warm and checking become warm; stock stays stock; booting and closing
+ * go on, with fresh deadlines. Each carries SLOT_FLAG_ADOPTED until a check proves it, and each
+ * must be followed by pool_adopted(), pool_not_adopted() or pool_worker_gone(). Until then no order
+ * to its worker comes out but POOL_KILL, and acquires for it wait. without: closing, with
+ * POOL_CLEAN; EVENT_WORKER_CRASH is recorded if it was more than reserved. quarantined stays
+ * quarantined. Of two boxes of one scope the one with a lease stays, else the newer; the other is
+ * closed.
+ */
+void pool_restore(struct pool *p, uint64_t now, const struct pool_restored *r);
+
+/* That was all of them. */
+void pool_restored_all(struct pool *p, uint64_t now);
+
+/* The worker of a restored box has said hello. `up`: its box runs; one that does not is half-made,
+ * and is killed. `closing`: it was closing its box already. */
+void pool_adopted(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, bool up, bool closing);
+
+/* The worker of a restored box did not say hello in time, as `text` says: it is killed. */
+void pool_not_adopted(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, const char *text);
+
+/* Ends every lease that is tied to a connection which does not live any more. */
+void pool_drop_tied(
+    struct pool *p, uint64_t now, bool (*lives)(void *ctx, uint64_t cookie), void *ctx);
+
+/* The supervisor goes and leaves its boxes to a successor: refuses all waiting and later acquires,
+ * starts nothing, closes nothing. Idempotent. */
+void pool_leave(struct pool *p, uint64_t now);
 
 /* ---- events: clients ---- */
 

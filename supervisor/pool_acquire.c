@@ -3,6 +3,7 @@
  * next. Runs in sbxd; waiting clients of a dead sbxd see their connection end.
  */
 #include <bsd/string.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,22 +55,16 @@ void pool_scope_refuse_all(
 void pool_grant(
     struct pool *p, uint64_t now, struct pool_waiter *w, struct pool_box *b, enum shm_source source)
 {
-	struct pool_lease *l = calloc(1, sizeof(*l));
+	uint64_t expires = w->r.lease_ttl ? now + w->r.lease_ttl : CLOCK_NEVER;
+	struct pool_lease *l = pool_lease_give(p, b, w->r.lease_id, w->r.cookie, expires);
 	struct pool_action *a;
 
-	INVARIANT(l != NULL);
-	l->id = w->r.lease_id;
-	l->cookie = w->r.cookie;
-	l->expires = w->r.lease_ttl ? now + w->r.lease_ttl : CLOCK_NEVER;
-	pool_expect(p, l->expires);
-	TAILQ_INSERT_TAIL(&b->leases, l, link);
-	b->lease_count++;
 	b->acquires++;
 	b->source = source;
 	b->leased = now;
 	if (b->state != SLOT_ACTIVE) {
 		pool_move(p, now, b, SLOT_ACTIVE, "acquired");
-		(void)pool_act(p, POOL_PROMOTE, b);
+		pool_tell(p, POOL_PROMOTE, b);
 	}
 	if (p->rules.active_idle_timeout)
 		pool_expect(p, now + p->rules.active_idle_timeout);
@@ -111,7 +106,8 @@ static void start_box(struct pool *p, uint64_t now, struct pool_scope *s, struct
 
 static bool may_skip_check(const struct pool *p, uint64_t now, const struct pool_box *b)
 {
-	return p->rules.check_skip && b->skip_right && now - b->parked <= p->rules.check_skip;
+	return p->rules.check_skip && b->skip_right && !(b->flags & SLOT_FLAG_ADOPTED) &&
+	       now - b->parked <= p->rules.check_skip;
 }
 
 static void start_check(struct pool *p, uint64_t now, struct pool_box *b)
@@ -119,12 +115,29 @@ static void start_check(struct pool *p, uint64_t now, struct pool_box *b)
 	pool_move(p, now, b, SLOT_CHECKING, "acquire");
 	b->deadline = now + p->rules.check_timeout;
 	pool_expect(p, b->deadline);
-	(void)pool_act(p, POOL_CHECK, b);
+	pool_tell(p, POOL_CHECK, b);
 }
 
 bool pool_waiter_fits(const struct pool_waiter *w, const struct pool_box *b)
 {
 	return !memcmp(w->r.spec.digest, b->spec.digest, sizeof(b->spec.digest));
+}
+
+/* A further lease of a box that is in use. */
+static void join_active(struct pool *p, uint64_t now, struct pool_waiter *w, struct pool_box *b)
+{
+	char text[64];
+
+	if (!pool_waiter_fits(w, b)) {
+		pool_waiter_refuse(p, w, API_SPEC_MISMATCH, 0,
+		    "the scope's box is in use with another image or other limits");
+	} else if (b->lease_count == POOL_LEASES) {
+		(void)snprintf(text, sizeof(text), "the box has %u leases, and no more are given",
+		    POOL_LEASES);
+		pool_waiter_refuse(p, w, API_TOO_MANY, 0, text);
+	} else {
+		pool_grant(p, now, w, b, SOURCE_ACTIVE);
+	}
 }
 
 /* One step for the first waiter; true when it left the queue, so that the next may be served. */
@@ -136,13 +149,11 @@ static bool advance_first(struct pool *p, uint64_t now, struct pool_scope *s, st
 		start_box(p, now, s, w);
 		return TAILQ_FIRST(&s->waiters) != w;
 	}
+	if (b->adopting)
+		return false; /* pool_adopted() or its failure will come */
 	switch ((enum slot_state)b->state) {
 	case SLOT_ACTIVE:
-		if (pool_waiter_fits(w, b))
-			pool_grant(p, now, w, b, SOURCE_ACTIVE);
-		else
-			pool_waiter_refuse(p, w, API_SPEC_MISMATCH, 0,
-			    "the scope's box is in use with another image or other limits");
+		join_active(p, now, w, b);
 		return true;
 	case SLOT_WARM:
 		if (!pool_waiter_fits(w, b)) {
@@ -215,6 +226,10 @@ void pool_acquire(struct pool *p, uint64_t now, const struct pool_request *r)
 
 	if (p->shutting_down) {
 		refuse(p, r->req, API_SHUTTING_DOWN, 0, "the service is shutting down");
+		return;
+	}
+	if (p->leaving) {
+		refuse(p, r->req, API_SHUTTING_DOWN, 0, POOL_LEAVING_TEXT);
 		return;
 	}
 	pool_room_freed(p, now); /* nobody overtakes those who wait for room */

@@ -8,6 +8,7 @@
 #define POOL_KILL_WAIT (10 * NS_PER_S)	 /* from SIGKILL to the worker's end */
 #define POOL_CLEAN_WAIT (120 * NS_PER_S) /* the janitor answers sooner, unless it is broken */
 #define POOL_FAILED_GRACE (2 * NS_PER_S)
+#define POOL_LEAVING_TEXT "the service makes way for its successor; try again"
 /* How often to look for room that no event tells of: work in a warm box has ended. */
 #define POOL_ROOM_LOOK (NS_PER_S / 4)
 
@@ -36,6 +37,7 @@ struct pool_scope {
 	struct pool_box *box;
 };
 LIST_HEAD(pool_scope_list, pool_scope);
+LIST_HEAD(pool_tied, pool_lease);
 
 struct pool {
 	struct pool_rules rules;
@@ -45,8 +47,9 @@ struct pool {
 	uint32_t *free_slots; /* a stack, lowest slot on top at first */
 	uint32_t free_count;
 	uint32_t state_count[SLOT_STATES];
+	uint32_t hash_mask; /* of all the tables that follow */
 	struct pool_scope_list *scopes;
-	uint32_t scope_mask;
+	struct pool_tied *tied;	      /* leases, by cookie */
 	struct pool_boxes warm;	      /* oldest first */
 	struct pool_boxes boot_queue; /* reserved, waiting for a boot permit */
 	uint32_t booting;
@@ -58,6 +61,7 @@ struct pool {
 	struct pool_boxes dirty;
 	uint64_t due; /* no deadline is earlier than this */
 	bool shutting_down;
+	bool leaving;
 	bool drained;
 };
 
@@ -65,8 +69,10 @@ struct pool {
 struct pool_action *pool_act(struct pool *p, enum pool_action_kind kind, const struct pool_box *b);
 void pool_record(
     struct pool *p, uint32_t event, const struct pool_box *b, int32_t code, const char *text);
+void pool_enter(struct pool *p, struct pool_box *b, uint32_t state);
 void pool_move(
     struct pool *p, uint64_t now, struct pool_box *b, enum slot_state to, const char *why);
+void pool_tell(struct pool *p, enum pool_action_kind kind, const struct pool_box *b);
 void pool_touch(struct pool *p, struct pool_box *b);
 void pool_expect(struct pool *p, uint64_t deadline);
 struct pool_scope *pool_scope_get(const struct pool *p, uid_t uid, const char *token);
@@ -102,7 +108,19 @@ void pool_close_box(struct pool *p, uint64_t now, struct pool_box *b, const char
 void pool_evict_box(struct pool *p, uint64_t now, struct pool_box *b, const char *why);
 void pool_kill_box(struct pool *p, uint64_t now, struct pool_box *b, const char *why);
 void pool_quarantine(struct pool *p, uint64_t now, struct pool_box *b, const char *why);
+void pool_closes_itself(struct pool *p, uint64_t now, struct pool_box *b, const char *why);
+
+/* pool_lease.c */
+struct pool_lease *pool_lease_give(
+    struct pool *p, struct pool_box *b, uint64_t id, uint64_t cookie, uint64_t expires);
+void pool_lease_put(struct pool_lease *l, uint16_t place);
+void pool_lease_free(struct pool_lease *l);
+void pool_lease_end(struct pool *p, struct pool_lease *l, const char *why);
 void pool_drop_leases(struct pool *p, struct pool_box *b, const char *why);
-void pool_lease_end(struct pool *p, struct pool_box *b, struct pool_lease *l, const char *why);
+
+/* pool_release.c */
+void pool_settle(
+    struct pool *p, uint64_t now, struct pool_box *b, bool skip_right, const char *why);
+void pool_refuse_everybody(struct pool *p, const char *text);
 
 #endif

@@ -2,31 +2,12 @@
  * pool_life: what happens to a box: booted, checked, parked, failed, closed, cleaned. Runs in sbxd.
  */
 #include <bsd/string.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "supervisor/pool_int.h"
 
 static void note_error(struct pool_box *b, const char *text)
 {
 	(void)strlcpy(b->last_error, text, sizeof(b->last_error));
-}
-
-void pool_lease_end(struct pool *p, struct pool_box *b, struct pool_lease *l, const char *why)
-{
-	TAILQ_REMOVE(&b->leases, l, link);
-	b->lease_count--;
-	free(l);
-	pool_record(p, EVENT_RELEASE, b, 0, why);
-	pool_touch(p, b);
-}
-
-void pool_drop_leases(struct pool *p, struct pool_box *b, const char *why)
-{
-	struct pool_lease *l;
-
-	while ((l = TAILQ_FIRST(&b->leases)))
-		pool_lease_end(p, b, l, why);
 }
 
 void pool_park(struct pool *p, uint64_t now, struct pool_box *b, bool skip_right, const char *why)
@@ -36,7 +17,7 @@ void pool_park(struct pool *p, uint64_t now, struct pool_box *b, bool skip_right
 	b->skip_right = skip_right;
 	if (p->rules.idle_timeout)
 		pool_expect(p, now + p->rules.idle_timeout);
-	(void)pool_act(p, POOL_PARK, b);
+	pool_tell(p, POOL_PARK, b);
 	pool_room_freed(p, now);
 }
 
@@ -49,7 +30,7 @@ static void stop_box(struct pool *p, uint64_t now, struct pool_box *b, const cha
 		(void)pool_act(p, POOL_CLEAN, b);
 		b->deadline = now + POOL_CLEAN_WAIT;
 	} else {
-		(void)pool_act(p, POOL_CLOSE, b);
+		pool_tell(p, POOL_CLOSE, b);
 		b->deadline = now + p->rules.close_grace + NS_PER_S;
 	}
 	pool_expect(p, b->deadline);
@@ -69,6 +50,18 @@ void pool_evict_box(struct pool *p, uint64_t now, struct pool_box *b, const char
 {
 	pool_record(p, EVENT_EVICT, b, 0, why);
 	stop_box(p, now, b, why);
+}
+
+/* Its worker closes the box of its own accord. */
+void pool_closes_itself(struct pool *p, uint64_t now, struct pool_box *b, const char *why)
+{
+	pool_drop_leases(p, b, why);
+	if (b->state != SLOT_CLOSING)
+		pool_move(p, now, b, SLOT_CLOSING, why);
+	b->deadline = now + p->rules.close_grace + NS_PER_S;
+	pool_expect(p, b->deadline);
+	pool_boot_next(p, now);
+	pool_room_freed(p, now);
 }
 
 void pool_kill_box(struct pool *p, uint64_t now, struct pool_box *b, const char *why)
@@ -227,6 +220,7 @@ void pool_worker_gone(
 	if (!b || !b->has_worker)
 		return;
 	b->has_worker = false;
+	b->adopting = false;
 	pool_touch(p, b); /* the table shows no worker from now on */
 	if (b->state != SLOT_CLOSING && b->state != SLOT_QUARANTINED) {
 		pool_record(p, EVENT_WORKER_CRASH, b, code, text);

@@ -14,8 +14,7 @@ static struct pool_box *find(struct pool *p, uid_t uid, const char *token)
 }
 
 /* The last lease is gone: the box is parked, never stopped, unless all is being stopped. */
-static void settle(
-    struct pool *p, uint64_t now, struct pool_box *b, bool skip_right, const char *why)
+void pool_settle(struct pool *p, uint64_t now, struct pool_box *b, bool skip_right, const char *why)
 {
 	if (b->state != SLOT_ACTIVE || b->lease_count > 0)
 		return;
@@ -36,33 +35,12 @@ enum pool_release_result pool_release(
 		return POOL_RELEASE_NOT_FOUND;
 	TAILQ_FOREACH_SAFE (l, &b->leases, link, next) {
 		if (lease_id == 0 || l->id == lease_id)
-			pool_lease_end(p, b, l, "released");
+			pool_lease_end(p, l, "released");
 	}
-	settle(p, now, b, true, "released");
+	pool_settle(p, now, b, true, "released");
 	if (b->state == SLOT_WARM || b->state == SLOT_CHECKING)
 		return POOL_RELEASE_WARM;
 	return b->state == SLOT_CLOSING ? POOL_RELEASE_CLOSED : POOL_RELEASE_RUNNING;
-}
-
-void pool_conn_gone(struct pool *p, uint64_t now, uint64_t cookie)
-{
-	if (cookie == 0)
-		return; /* the mark of leases that are tied to none */
-	for (uint32_t i = 0; i < p->rules.slots; i++) {
-		struct pool_box *b = &p->boxes[i];
-		struct pool_lease *l;
-		struct pool_lease *next;
-		bool ended = false;
-
-		TAILQ_FOREACH_SAFE (l, &b->leases, link, next) {
-			if (l->cookie != cookie)
-				continue;
-			pool_lease_end(p, b, l, "its connection is gone");
-			ended = true;
-		}
-		if (ended)
-			settle(p, now, b, true, "its client is gone");
-	}
 }
 
 int pool_remove(
@@ -91,25 +69,30 @@ uint32_t pool_reset(struct pool *p, uint64_t now)
 		if (b->state != SLOT_ACTIVE)
 			continue;
 		pool_drop_leases(p, b, "reset");
-		settle(p, now, b, false, "reset");
+		pool_settle(p, now, b, false, "reset");
 		count++;
 	}
 	return count;
 }
 
-void pool_shutdown(struct pool *p, uint64_t now)
+void pool_refuse_everybody(struct pool *p, const char *text)
 {
 	struct pool_waiter *w;
 
-	if (p->shutting_down)
-		return;
-	p->shutting_down = true;
 	while ((w = TAILQ_FIRST(&p->waiters))) {
 		struct pool_scope *s = w->scope;
 
-		pool_waiter_refuse(p, w, API_SHUTTING_DOWN, 0, "the service is shutting down");
+		pool_waiter_refuse(p, w, API_SHUTTING_DOWN, 0, text);
 		pool_scope_drop_if_empty(s);
 	}
+}
+
+void pool_shutdown(struct pool *p, uint64_t now)
+{
+	if (p->shutting_down)
+		return;
+	p->shutting_down = true;
+	pool_refuse_everybody(p, "the service is shutting down");
 	for (uint32_t i = 0; i < p->rules.slots; i++) {
 		struct pool_box *b = &p->boxes[i];
 

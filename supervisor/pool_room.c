@@ -153,7 +153,7 @@ void pool_boot_next(struct pool *p, uint64_t now)
 {
 	struct pool_box *b;
 
-	if (p->shutting_down)
+	if (p->shutting_down || p->leaving)
 		return;
 	while (p->booting < p->rules.max_boots && (b = TAILQ_FIRST(&p->boot_queue))) {
 		pool_move(p, now, b, SLOT_BOOTING, "boot permit");

@@ -44,7 +44,7 @@ static void leases_tick(struct pool *p, uint64_t now, struct pool_box *b)
 
 	TAILQ_FOREACH_SAFE (l, &b->leases, link, next) {
 		if (now >= l->expires)
-			pool_lease_end(p, b, l, "expired");
+			pool_lease_end(p, l, "expired");
 		else
 			pool_expect(p, l->expires);
 	}

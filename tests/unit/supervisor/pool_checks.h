@@ -247,7 +247,7 @@ static inline void rig_check_waiters(const struct rig *r)
 	uint32_t waiting = 0;
 	uint32_t for_room = 0;
 
-	for (uint32_t i = 0; i <= p->scope_mask; i++) {
+	for (uint32_t i = 0; i <= p->hash_mask; i++) {
 		LIST_FOREACH (s, &p->scopes[i], hash_link) {
 			rig_check_scope(r, s);
 			in_scopes += s->waiter_count;

@@ -218,6 +218,7 @@ static inline void rig_take_action(struct rig *r, const struct pool_action *a)
 		break;
 	case POOL_NOTHING:
 	case POOL_PARK:
+	case POOL_CLAIM:
 	case POOL_PROMOTE:
 		break;
 	}
