@@ -58,9 +58,9 @@ WORKER_SRC := worker/agent_chan.c worker/agent_link.c worker/agent_pipe.c worker
 	worker/conn_body.c worker/conn_open.c worker/conn_reply.c worker/control_link.c worker/files_query.c \
 	worker/files_read.c worker/files_write.c worker/janitor.c worker/op.c worker/report.c worker/route.c \
 	worker/run.c worker/run_buffer.c worker/run_request.c worker/run_stream.c worker/service.c
-POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_lease.c supervisor/pool_life.c \
-	supervisor/pool_queue.c supervisor/pool_release.c supervisor/pool_restore.c supervisor/pool_room.c \
-	supervisor/pool_timers.c
+POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_due.c supervisor/pool_lease.c \
+	supervisor/pool_life.c supervisor/pool_queue.c supervisor/pool_release.c supervisor/pool_restore.c \
+	supervisor/pool_room.c supervisor/pool_scope.c supervisor/pool_stock.c supervisor/pool_timers.c
 SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_box.c supervisor/api_pool.c \
 	supervisor/client.c supervisor/client_handover.c supervisor/client_read.c supervisor/client_reply.c \
 	supervisor/images.c supervisor/janitor_link.c supervisor/lifecycle.c supervisor/listen.c supervisor/notify.c \

@@ -31,19 +31,25 @@ struct pool *pool_create(
 	p->rules = *rules;
 	p->gauge = *gauge;
 	p->generation = last_generation;
-	p->due = CLOCK_NEVER;
+	p->room_due.kind = DUE_ROOM;
+	p->stock_due.kind = DUE_STOCK;
 	p->hash_mask = hash_mask_for(rules->slots);
 	p->boxes = calloc(rules->slots, sizeof(struct pool_box));
 	p->free_slots = calloc(rules->slots, sizeof(uint32_t));
 	p->scopes = calloc(p->hash_mask + 1UL, sizeof(struct pool_scope_list));
 	p->tied = calloc(p->hash_mask + 1UL, sizeof(struct pool_tied));
+	p->reqs = calloc(p->hash_mask + 1UL, sizeof(struct pool_waiter_list));
+	p->users = calloc(p->hash_mask + 1UL, sizeof(struct pool_user_list));
+	p->generations = calloc(p->hash_mask + 1UL, sizeof(struct pool_box_list));
 	TAILQ_INIT(&p->warm);
 	TAILQ_INIT(&p->boot_queue);
+	TAILQ_INIT(&p->stock);
 	TAILQ_INIT(&p->waiters);
 	TAILQ_INIT(&p->actions);
 	TAILQ_INIT(&p->spare);
 	TAILQ_INIT(&p->dirty);
-	if (!p->boxes || !p->free_slots || !p->scopes || !p->tied) {
+	if (!p->boxes || !p->free_slots || !p->scopes || !p->tied || !p->reqs || !p->users ||
+	    !p->generations) {
 		pool_destroy(p);
 		return NULL;
 	}
@@ -54,6 +60,7 @@ struct pool *pool_create(
 	}
 	p->free_count = rules->slots;
 	p->state_count[SLOT_FREE] = rules->slots;
+	pool_stock_want(p, 0);
 	return p;
 }
 
@@ -85,6 +92,10 @@ void pool_destroy(struct pool *p)
 		TAILQ_REMOVE(&p->actions, a, link);
 		free(a);
 	}
+	free(p->heap);
+	free(p->generations);
+	free(p->users);
+	free(p->reqs);
 	free(p->tied);
 	free(p->scopes);
 	free(p->free_slots);
@@ -98,9 +109,10 @@ void pool_set_rules(struct pool *p, const struct pool_rules *rules, uint64_t now
 
 	p->rules = *rules;
 	p->rules.slots = slots;
-	pool_expect(p, now); /* every deadline is worked out anew */
+	pool_look_at_all(p, now);
 	pool_boot_next(p, now);
 	pool_room_freed(p, now);
+	pool_stock_trim(p, now);
 }
 
 /* Out of memory in the middle of a decision cannot be answered; like a broken invariant it ends the
@@ -140,6 +152,26 @@ bool pool_next_action(struct pool *p, struct pool_action *out)
 	return true;
 }
 
+/* Names the request, or 0, that brings about what is recorded from now on. Returns the one before.
+ */
+uint64_t pool_blame(struct pool *p, uint64_t req)
+{
+	uint64_t before = p->cause;
+
+	p->cause = req;
+	return before;
+}
+
+/* The one that b is booted or checked for. */
+uint64_t pool_blame_awaited(struct pool *p, const struct pool_box *b)
+{
+	bool is_awaited = b->scope && (b->state == SLOT_RESERVED || b->state == SLOT_BOOTING ||
+					  b->state == SLOT_CHECKING);
+	const struct pool_waiter *w = is_awaited ? TAILQ_FIRST(&b->scope->waiters) : NULL;
+
+	return pool_blame(p, w ? w->r.req : 0);
+}
+
 void pool_record(
     struct pool *p, uint32_t event, const struct pool_box *b, int32_t code, const char *text)
 {
@@ -147,6 +179,7 @@ void pool_record(
 
 	a->event = event;
 	a->code = code;
+	a->req = p->cause;
 	(void)strlcpy(a->text, text ? text : "", sizeof(a->text));
 }
 
@@ -178,17 +211,6 @@ const struct pool_box *pool_next_dirty(struct pool *p)
 	return b;
 }
 
-void pool_expect(struct pool *p, uint64_t deadline)
-{
-	if (deadline < p->due)
-		p->due = deadline;
-}
-
-uint64_t pool_deadline(const struct pool *p)
-{
-	return p->due;
-}
-
 /* Counts b in the state, and lists it as that asks. */
 void pool_enter(struct pool *p, struct pool_box *b, uint32_t state)
 {
@@ -202,6 +224,22 @@ void pool_enter(struct pool *p, struct pool_box *b, uint32_t state)
 		TAILQ_INSERT_TAIL(&p->boot_queue, b, queue);
 	if (state == SLOT_BOOTING)
 		p->booting++;
+	if (pool_is_stock(b))
+		TAILQ_INSERT_TAIL(&p->stock, b, queue);
+	p->stock_boots += state == SLOT_BOOTING && pool_is_stock(b);
+}
+
+static void leave_state(struct pool *p, struct pool_box *b)
+{
+	if (b->state == SLOT_WARM)
+		TAILQ_REMOVE(&p->warm, b, queue);
+	if (b->state == SLOT_RESERVED)
+		TAILQ_REMOVE(&p->boot_queue, b, queue);
+	if (b->state == SLOT_BOOTING)
+		p->booting--;
+	if (pool_is_stock(b))
+		TAILQ_REMOVE(&p->stock, b, queue);
+	p->stock_boots -= b->state == SLOT_BOOTING && pool_is_stock(b);
 }
 
 void pool_move(
@@ -210,17 +248,12 @@ void pool_move(
 	struct pool_action *a;
 
 	INVARIANT(slot_transition_allowed(b->state, to));
-	if (b->state == SLOT_WARM)
-		TAILQ_REMOVE(&p->warm, b, queue);
-	if (b->state == SLOT_RESERVED)
-		TAILQ_REMOVE(&p->boot_queue, b, queue);
-	if (b->state == SLOT_BOOTING)
-		p->booting--;
-
+	leave_state(p, b);
 	a = pool_act(p, POOL_RECORD, b);
 	a->event = EVENT_STATE;
 	a->from = b->state;
 	a->to = to;
+	a->req = p->cause;
 	(void)strlcpy(a->text, why, sizeof(a->text));
 
 	pool_enter(p, b, to);
@@ -235,49 +268,6 @@ void pool_tell(struct pool *p, enum pool_action_kind kind, const struct pool_box
 		(void)pool_act(p, kind, b);
 }
 
-/* ---- scopes ---- */
-
-static struct pool_scope_list *scope_bucket(const struct pool *p, uid_t uid, const char *token)
-{
-	uint32_t h = 2166136261U ^ (uint32_t)uid;
-
-	for (const char *c = token; *c; c++)
-		h = (h ^ (uint8_t)*c) * 16777619U;
-	return &p->scopes[h & p->hash_mask];
-}
-
-struct pool_scope *pool_scope_get(const struct pool *p, uid_t uid, const char *token)
-{
-	struct pool_scope *s;
-
-	LIST_FOREACH (s, scope_bucket(p, uid, token), hash_link) {
-		if (s->uid == uid && !strcmp(s->token, token))
-			return s;
-	}
-	return NULL;
-}
-
-struct pool_scope *pool_scope_make(
-    struct pool *p, uid_t uid, const char *token, const uint8_t identity[32])
-{
-	struct pool_scope *s = must(calloc(1, sizeof(*s)));
-
-	s->uid = uid;
-	(void)strlcpy(s->token, token, sizeof(s->token));
-	memcpy(s->identity, identity, sizeof(s->identity));
-	TAILQ_INIT(&s->waiters);
-	LIST_INSERT_HEAD(scope_bucket(p, uid, token), s, hash_link);
-	return s;
-}
-
-void pool_scope_drop_if_empty(struct pool_scope *s)
-{
-	if (!s || s->box || !TAILQ_EMPTY(&s->waiters))
-		return;
-	LIST_REMOVE(s, hash_link);
-	free(s);
-}
-
 /* ---- slots ---- */
 
 struct pool_box *pool_box_current(struct pool *p, uint32_t slot, uint64_t gen)
@@ -289,6 +279,15 @@ struct pool_box *pool_box_current(struct pool *p, uint32_t slot, uint64_t gen)
 	return b;
 }
 
+/* Gives b its generation. */
+void pool_name_box(struct pool *p, struct pool_box *b, uint64_t generation)
+{
+	b->generation = generation;
+	LIST_INSERT_HEAD(&p->generations[generation & p->hash_mask], b, generation_link);
+	if (p->generation < generation)
+		p->generation = generation;
+}
+
 /* A free slot with a new generation, still in state free; NULL when there is none. */
 struct pool_box *pool_slot_take(struct pool *p)
 {
@@ -297,7 +296,7 @@ struct pool_box *pool_slot_take(struct pool *p)
 	if (p->free_count == 0)
 		return NULL;
 	b = &p->boxes[p->free_slots[--p->free_count]];
-	b->generation = ++p->generation;
+	pool_name_box(p, b, p->generation + 1);
 	return b;
 }
 
@@ -309,10 +308,13 @@ void pool_slot_give(struct pool *p, uint64_t now, struct pool_box *b)
 	INVARIANT(TAILQ_EMPTY(&b->leases) && !b->scope);
 	pool_move(p, now, b, SLOT_FREE, "cleaned");
 	TAILQ_REMOVE(&p->dirty, b, dirty_link); /* pool_move() put it there */
+	LIST_REMOVE(b, generation_link);
+	pool_unexpect(p, &b->due);
 	*b = (struct pool_box){.slot = slot, .state = SLOT_FREE, .deadline = CLOCK_NEVER};
 	TAILQ_INIT(&b->leases);
 	pool_touch(p, b);
 	p->free_slots[p->free_count++] = slot;
+	pool_stock_want(p, now);
 }
 
 const struct pool_box *pool_box_at(const struct pool *p, uint32_t slot)
@@ -322,18 +324,13 @@ const struct pool_box *pool_box_at(const struct pool *p, uint32_t slot)
 
 const struct pool_box *pool_box_by_generation(const struct pool *p, uint64_t generation)
 {
-	for (uint32_t i = 0; i < p->rules.slots; i++) {
-		if (p->boxes[i].state != SLOT_FREE && p->boxes[i].generation == generation)
-			return &p->boxes[i];
+	struct pool_box *b;
+
+	LIST_FOREACH (b, &p->generations[generation & p->hash_mask], generation_link) {
+		if (b->generation == generation)
+			break;
 	}
-	return NULL;
-}
-
-const struct pool_box *pool_box_find(const struct pool *p, uid_t uid, const char *token)
-{
-	const struct pool_scope *s = pool_scope_get(p, uid, token);
-
-	return s ? s->box : NULL;
+	return b;
 }
 
 uint32_t pool_count(const struct pool *p, enum slot_state state)

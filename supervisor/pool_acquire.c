@@ -10,20 +10,6 @@
 #include "lib/log.h"
 #include "supervisor/pool_int.h"
 
-void pool_waiter_free(struct pool *p, struct pool_waiter *w)
-{
-	pool_room_unqueue(p, w);
-	TAILQ_REMOVE(&w->scope->waiters, w, link);
-	TAILQ_REMOVE(&p->waiters, w, all_link);
-	w->scope->waiter_count--;
-	p->waiter_count--;
-	if (w->scope->box) {
-		w->scope->box->waiters = w->scope->waiter_count;
-		pool_touch(p, w->scope->box);
-	}
-	free(w);
-}
-
 static void refuse(
     struct pool *p, uint64_t req, enum api_error error, double retry_after, const char *text)
 {
@@ -57,6 +43,7 @@ void pool_grant(
 {
 	uint64_t expires = w->r.lease_ttl ? now + w->r.lease_ttl : CLOCK_NEVER;
 	struct pool_lease *l = pool_lease_give(p, b, w->r.lease_id, w->r.cookie, expires);
+	uint64_t before = pool_blame(p, w->r.req);
 	struct pool_action *a;
 
 	b->acquires++;
@@ -67,55 +54,101 @@ void pool_grant(
 		pool_tell(p, POOL_PROMOTE, b);
 	}
 	if (p->rules.active_idle_timeout)
-		pool_expect(p, now + p->rules.active_idle_timeout);
+		pool_expect(p, &b->due, now + p->rules.active_idle_timeout);
 
 	a = pool_act(p, POOL_GRANT, b);
 	a->req = w->r.req;
 	a->source = source;
 	a->lease_id = l->id;
 	a->waited = now - w->since;
+	b->claimed = false;
+	(void)pool_blame(p, before);
 	pool_waiter_free(p, w);
 	pool_touch(p, b);
 }
 
-/* A box slot for the first waiter of a scope that has none. Without room it goes on waiting, or was
- * refused. */
-static void start_box(struct pool *p, uint64_t now, struct pool_scope *s, struct pool_waiter *w)
+/* Makes b the box of s, as w asks. */
+static void assign(
+    struct pool *p, struct pool_scope *s, const struct pool_waiter *w, struct pool_box *b)
 {
-	struct pool_box *b;
-
-	if (!pool_room_reserve(p, now, w))
-		return;
-	b = pool_slot_take(p);
 	b->uid = s->uid;
 	memcpy(b->token, s->token, sizeof(b->token));
 	memcpy(b->identity, s->identity, sizeof(b->identity));
 	memcpy(b->user, w->user, sizeof(b->user));
 	memcpy(b->thread, w->thread, sizeof(b->thread));
-	b->flags =
+	b->flags |=
 	    (w->r.anonymous ? SLOT_FLAG_ANONYMOUS : 0) | (w->r.no_user ? SLOT_FLAG_NO_USER : 0);
-	b->spec = w->r.spec;
-	b->created = now;
 	b->scope = s;
 	b->waiters = s->waiter_count;
 	s->box = b;
-	pool_room_unqueue(p, w);
-	pool_move(p, now, b, SLOT_RESERVED, "acquire");
-	pool_boot_next(p, now);
+	pool_touch(p, b);
 }
 
 static bool may_skip_check(const struct pool *p, uint64_t now, const struct pool_box *b)
 {
+	uint64_t since = b->state == SLOT_STOCK ? b->state_since : b->parked;
+
 	return p->rules.check_skip && b->skip_right && !(b->flags & SLOT_FLAG_ADOPTED) &&
-	       now - b->parked <= p->rules.check_skip;
+	       now - since <= p->rules.check_skip;
 }
 
-static void start_check(struct pool *p, uint64_t now, struct pool_box *b)
+/* The box is up but was not in use: it is proven, then given. True when it is given already. */
+static bool give_idle(struct pool *p, uint64_t now, struct pool_waiter *w, struct pool_box *b)
 {
+	if (may_skip_check(p, now, b)) {
+		pool_grant(p, now, w, b, b->claimed ? SOURCE_PREWARMED : SOURCE_WARM);
+		return true;
+	}
 	pool_move(p, now, b, SLOT_CHECKING, "acquire");
-	b->deadline = now + p->rules.check_timeout;
-	pool_expect(p, b->deadline);
+	pool_limit(p, b, now + p->rules.check_timeout);
 	pool_tell(p, POOL_CHECK, b);
+	return false;
+}
+
+static bool claim_stock(struct pool *p, uint64_t now, struct pool_waiter *w, struct pool_box *b)
+{
+	bool given;
+
+	pool_room_served(p, w);
+	assign(p, w->scope, w, b);
+	b->claimed = true;
+	pool_tell(p, POOL_CLAIM, b);
+	given = give_idle(p, now, w, b);
+	pool_stock_want(p, now);
+	return given;
+}
+
+static void reserve_slot(struct pool *p, uint64_t now, struct pool_waiter *w)
+{
+	struct pool_box *b = pool_slot_take(p);
+
+	pool_room_served(p, w);
+	assign(p, w->scope, w, b);
+	b->spec = w->r.spec;
+	b->created = now;
+	pool_move(p, now, b, SLOT_RESERVED, "acquire");
+	pool_boot_next(p, now);
+}
+
+/* A box for the first waiter of a scope that has none. Without room it goes on waiting, or is
+ * refused. True when it left the queue. */
+static bool start_box(struct pool *p, uint64_t now, struct pool_waiter *w)
+{
+	struct pool_scope *s = w->scope;
+	struct pool_waiter *first = pool_room_first(p);
+	struct pool_box *b;
+
+	if (first && first != w) {
+		pool_room_queue(p, w); /* nobody overtakes those who wait already */
+		return false;
+	}
+	if (!pool_room_reserve(p, now, w))
+		return TAILQ_FIRST(&s->waiters) != w;
+	b = pool_stock_first(p, w);
+	if (b)
+		return claim_stock(p, now, w, b);
+	reserve_slot(p, now, w);
+	return false;
 }
 
 bool pool_waiter_fits(const struct pool_waiter *w, const struct pool_box *b)
@@ -145,10 +178,8 @@ static bool advance_first(struct pool *p, uint64_t now, struct pool_scope *s, st
 {
 	struct pool_box *b = s->box;
 
-	if (!b) {
-		start_box(p, now, s, w);
-		return TAILQ_FIRST(&s->waiters) != w;
-	}
+	if (!b)
+		return start_box(p, now, w);
 	if (b->adopting)
 		return false; /* pool_adopted() or its failure will come */
 	switch ((enum slot_state)b->state) {
@@ -156,14 +187,9 @@ static bool advance_first(struct pool *p, uint64_t now, struct pool_scope *s, st
 		join_active(p, now, w, b);
 		return true;
 	case SLOT_WARM:
-		if (!pool_waiter_fits(w, b)) {
-			pool_close_box(p, now, b, "replaced by another spec");
-		} else if (may_skip_check(p, now, b)) {
-			pool_grant(p, now, w, b, SOURCE_WARM);
-			return true;
-		} else {
-			start_check(p, now, b);
-		}
+		if (pool_waiter_fits(w, b))
+			return give_idle(p, now, w, b);
+		pool_close_box(p, now, b, "replaced by another spec");
 		return false;
 	case SLOT_RESERVED:
 		if (!pool_waiter_fits(w, b)) /* whoever it was reserved for has left */
@@ -187,37 +213,13 @@ void pool_scope_advance(struct pool *p, uint64_t now, struct pool_scope *s)
 	struct pool_waiter *w;
 
 	while ((w = TAILQ_FIRST(&s->waiters))) {
-		if (!advance_first(p, now, s, w))
+		uint64_t before = pool_blame(p, w->r.req);
+		bool left = advance_first(p, now, s, w);
+
+		(void)pool_blame(p, before);
+		if (!left)
 			return;
 	}
-}
-
-static struct pool_waiter *enqueue(
-    struct pool *p, uint64_t now, struct pool_scope *s, const struct pool_request *r)
-{
-	struct pool_waiter *w = calloc(1, sizeof(*w));
-	uint64_t limit = r->wait_limit ? r->wait_limit : p->rules.acquire_timeout;
-
-	if (!w)
-		return NULL;
-	w->r = *r;
-	(void)strlcpy(w->user, r->user ? r->user : "", sizeof(w->user));
-	(void)strlcpy(w->thread, r->thread ? r->thread : "", sizeof(w->thread));
-	w->r.user = NULL;
-	w->r.thread = NULL;
-	w->scope = s;
-	w->since = now;
-	w->deadline = limit ? now + limit : CLOCK_NEVER;
-	pool_expect(p, w->deadline);
-	TAILQ_INSERT_TAIL(&s->waiters, w, link);
-	TAILQ_INSERT_TAIL(&p->waiters, w, all_link);
-	s->waiter_count++;
-	p->waiter_count++;
-	if (s->box) {
-		s->box->waiters = s->waiter_count;
-		pool_touch(p, s->box);
-	}
-	return w;
 }
 
 void pool_acquire(struct pool *p, uint64_t now, const struct pool_request *r)
@@ -232,7 +234,6 @@ void pool_acquire(struct pool *p, uint64_t now, const struct pool_request *r)
 		refuse(p, r->req, API_SHUTTING_DOWN, 0, POOL_LEAVING_TEXT);
 		return;
 	}
-	pool_room_freed(p, now); /* nobody overtakes those who wait for room */
 	s = pool_scope_get(p, r->uid, r->id.token);
 	if (s && memcmp(s->identity, r->id.digest, sizeof(s->identity)) != 0) {
 		refuse(p, r->req, API_IDENTITY_COLLISION, 0,
@@ -241,11 +242,12 @@ void pool_acquire(struct pool *p, uint64_t now, const struct pool_request *r)
 	}
 	if (!s)
 		s = pool_scope_make(p, r->uid, r->id.token, r->id.digest);
-	if (!enqueue(p, now, s, r))
+	if (!pool_waiter_make(p, now, s, r))
 		refuse(p, r->req, API_INTERNAL, 1, "out of memory");
 	else
 		pool_scope_advance(p, now, s);
 	pool_scope_drop_if_empty(s);
+	pool_room_freed(p, now); /* no event tells of all the room there is */
 }
 
 /* The first in the queue of `s` may have left it unserved. */
@@ -258,17 +260,14 @@ void pool_scope_left(struct pool *p, uint64_t now, struct pool_scope *s)
 	else
 		pool_scope_advance(p, now, s);
 	pool_scope_drop_if_empty(s);
+	pool_room_freed(p, now);
 }
 
 void pool_client_gone(struct pool *p, uint64_t now, uint64_t req)
 {
-	struct pool_waiter *w;
+	struct pool_waiter *w = pool_waiter_by_req(p, req);
 	struct pool_scope *s;
 
-	TAILQ_FOREACH (w, &p->waiters, all_link) {
-		if (w->r.req == req)
-			break;
-	}
 	if (!w)
 		return;
 	s = w->scope;

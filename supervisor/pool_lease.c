@@ -50,7 +50,7 @@ struct pool_lease *pool_lease_give(
 	if (cookie)
 		LIST_INSERT_HEAD(tied_bucket(p, cookie), l, tied_link);
 	b->lease_count++;
-	pool_expect(p, expires);
+	pool_expect(p, &b->due, expires);
 	pool_touch(p, b);
 	return l;
 }

@@ -15,8 +15,9 @@ void pool_park(struct pool *p, uint64_t now, struct pool_box *b, bool skip_right
 	pool_move(p, now, b, SLOT_WARM, why);
 	b->parked = now;
 	b->skip_right = skip_right;
+	b->claimed = false;
 	if (p->rules.idle_timeout)
-		pool_expect(p, now + p->rules.idle_timeout);
+		pool_expect(p, &b->due, now + p->rules.idle_timeout);
 	pool_tell(p, POOL_PARK, b);
 	pool_room_freed(p, now);
 }
@@ -28,12 +29,11 @@ static void stop_box(struct pool *p, uint64_t now, struct pool_box *b, const cha
 	pool_move(p, now, b, SLOT_CLOSING, why);
 	if (!b->has_worker) {
 		(void)pool_act(p, POOL_CLEAN, b);
-		b->deadline = now + POOL_CLEAN_WAIT;
+		pool_limit(p, b, now + POOL_CLEAN_WAIT);
 	} else {
 		pool_tell(p, POOL_CLOSE, b);
-		b->deadline = now + p->rules.close_grace + NS_PER_S;
+		pool_limit(p, b, now + p->rules.close_grace + POOL_CLOSE_SLACK);
 	}
-	pool_expect(p, b->deadline);
 	pool_boot_next(p, now); /* it may have held a boot permit */
 }
 
@@ -58,8 +58,7 @@ void pool_closes_itself(struct pool *p, uint64_t now, struct pool_box *b, const 
 	pool_drop_leases(p, b, why);
 	if (b->state != SLOT_CLOSING)
 		pool_move(p, now, b, SLOT_CLOSING, why);
-	b->deadline = now + p->rules.close_grace + NS_PER_S;
-	pool_expect(p, b->deadline);
+	pool_limit(p, b, now + p->rules.close_grace + POOL_CLOSE_SLACK);
 	pool_boot_next(p, now);
 	pool_room_freed(p, now);
 }
@@ -72,8 +71,7 @@ void pool_kill_box(struct pool *p, uint64_t now, struct pool_box *b, const char 
 	note_error(b, why);
 	pool_touch(p, b);
 	b->killed = true;
-	b->deadline = now + POOL_KILL_WAIT;
-	pool_expect(p, b->deadline);
+	pool_limit(p, b, now + POOL_KILL_WAIT);
 	(void)pool_act(p, POOL_KILL, b);
 	pool_boot_next(p, now);
 	pool_room_freed(p, now);
@@ -148,67 +146,92 @@ void pool_booted(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen)
 
 	if (!b || b->state != SLOT_BOOTING)
 		return;
-	box_ready(p, now, b, SOURCE_COLD, "booted, but not wanted any more");
+	if (pool_is_stock(b))
+		pool_stock_booted(p, now, b);
+	else
+		box_ready(p, now, b, SOURCE_COLD, "booted, but not wanted any more");
 	pool_boot_next(p, now);
 }
 
 void pool_boot_failed(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, const char *text)
 {
 	struct pool_box *b = pool_box_current(p, slot, gen);
+	uint64_t before;
 
 	if (!b || b->state != SLOT_BOOTING)
 		return;
+	before = pool_blame_awaited(p, b);
 	note_error(b, text);
 	pool_record(p, EVENT_BOOT_FAILED, b, 0, text);
-	pool_scope_refuse_all(p, b->scope, API_BOOT_FAILED, text);
+	if (pool_is_stock(b))
+		pool_stock_lost(p, now);
 	pool_close_box(p, now, b, "boot failed");
+	(void)pool_blame(p, before);
+	if (b->scope)
+		pool_scope_refuse_all(p, b->scope, API_BOOT_FAILED, text);
 }
 
 void pool_checked(
     struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, bool healthy, const char *text)
 {
 	struct pool_box *b = pool_box_current(p, slot, gen);
+	uint64_t before;
 
 	if (!b || b->state != SLOT_CHECKING)
 		return;
-	if (!healthy) {
-		pool_record(p, EVENT_CHECK_FAILED, b, 0, text);
-		pool_kill_box(p, now, b, text);
+	if (healthy) {
+		b->flags &= ~SLOT_FLAG_ADOPTED;
+		box_ready(p, now, b, b->claimed ? SOURCE_PREWARMED : SOURCE_WARM,
+		    "checked, but not wanted any more");
 		return;
 	}
-	b->flags &= ~SLOT_FLAG_ADOPTED;
-	box_ready(p, now, b, SOURCE_WARM, "checked, but not wanted any more");
+	before = pool_blame_awaited(p, b);
+	pool_record(p, EVENT_CHECK_FAILED, b, 0, text);
+	pool_kill_box(p, now, b, text);
+	(void)pool_blame(p, before);
 }
 
 /* A boot that was lost is tried again for those who wait, but not for ever. */
-static void boot_lost(struct pool *p, struct pool_box *b, const char *text)
+static void count_lost_boot(struct pool *p, const struct pool_box *b, const char *text)
 {
 	struct pool_waiter *w;
 	struct pool_waiter *next;
 
-	if (b->state != SLOT_BOOTING)
-		return;
 	TAILQ_FOREACH_SAFE (w, &b->scope->waiters, link, next) {
 		if (++w->boots_lost >= POOL_BOOT_TRIES)
 			pool_waiter_refuse(p, w, API_BOOT_FAILED, 0, text);
 	}
 }
 
+/* The box is no more, though nobody closed it. */
+static void box_lost(
+    struct pool *p, uint64_t now, struct pool_box *b, const char *text, const char *how)
+{
+	bool booted = b->state != SLOT_BOOTING;
+
+	note_error(b, text);
+	pool_drop_leases(p, b, how);
+	if (pool_is_stock(b))
+		pool_stock_lost(p, now);
+	pool_move(p, now, b, SLOT_CLOSING, how);
+	if (!booted && b->scope)
+		count_lost_boot(p, b, text);
+	pool_boot_next(p, now);
+}
+
 void pool_box_failed(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, const char *text)
 {
 	struct pool_box *b = pool_box_current(p, slot, gen);
+	uint64_t before;
 
 	if (!b || !b->has_worker || b->state == SLOT_CLOSING || b->state == SLOT_QUARANTINED)
 		return;
-	note_error(b, text);
+	before = pool_blame_awaited(p, b);
 	pool_record(p, EVENT_ERROR, b, 0, text);
-	boot_lost(p, b, text);
-	pool_drop_leases(p, b, "box died");
-	pool_move(p, now, b, SLOT_CLOSING, text);
-	b->deadline =
-	    now + POOL_FAILED_GRACE; /* the worker answers its clients and exits by itself */
-	pool_expect(p, b->deadline);
-	pool_boot_next(p, now);
+	box_lost(p, now, b, text, "box died");
+	(void)pool_blame(p, before);
+	/* The worker answers its clients and exits by itself. */
+	pool_limit(p, b, now + POOL_FAILED_GRACE);
 	pool_room_freed(p, now);
 }
 
@@ -216,25 +239,23 @@ void pool_worker_gone(
     struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, int32_t code, const char *text)
 {
 	struct pool_box *b = pool_box_current(p, slot, gen);
+	uint64_t before;
 
 	if (!b || !b->has_worker)
 		return;
 	b->has_worker = false;
 	b->adopting = false;
 	pool_touch(p, b); /* the table shows no worker from now on */
-	if (b->state != SLOT_CLOSING && b->state != SLOT_QUARANTINED) {
-		pool_record(p, EVENT_WORKER_CRASH, b, code, text);
-		note_error(b, text);
-		boot_lost(p, b, text);
-		pool_drop_leases(p, b, "worker crashed");
-		pool_move(p, now, b, SLOT_CLOSING, "worker crashed");
-		pool_boot_next(p, now);
-	}
-	if (b->state != SLOT_CLOSING)
+	if (b->state == SLOT_QUARANTINED)
 		return;
-	b->deadline = now + POOL_CLEAN_WAIT;
-	pool_expect(p, b->deadline);
+	if (b->state != SLOT_CLOSING) {
+		before = pool_blame_awaited(p, b);
+		pool_record(p, EVENT_WORKER_CRASH, b, code, text);
+		box_lost(p, now, b, text, "worker crashed");
+		(void)pool_blame(p, before);
+	}
 	(void)pool_act(p, POOL_CLEAN, b);
+	pool_limit(p, b, now + POOL_CLEAN_WAIT);
 	pool_room_freed(p, now);
 }
 

@@ -47,6 +47,7 @@ int pool_remove(
     struct pool *p, uint64_t now, uid_t uid, const char *token, bool force, uint64_t req)
 {
 	struct pool_box *b = find(p, uid, token);
+	uint64_t before;
 
 	if (!b)
 		return -ENOENT;
@@ -55,7 +56,9 @@ int pool_remove(
 	if (b->remove_req)
 		return -EALREADY;
 	b->remove_req = req;
+	before = pool_blame(p, req);
 	pool_close_box(p, now, b, "removed");
+	(void)pool_blame(p, before);
 	return 0;
 }
 

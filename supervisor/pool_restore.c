@@ -20,9 +20,9 @@ static uint64_t not_later(uint64_t time, uint64_t now)
 /* The texts end, whatever the table said. */
 static void fill_box(struct pool_box *b, uint64_t now, const struct pool_restored *r)
 {
-	b->generation = r->generation;
 	b->uid = r->uid;
-	(void)strlcpy(b->token, r->token, sizeof(b->token));
+	if (r->state != SLOT_STOCK)
+		(void)strlcpy(b->token, r->token, sizeof(b->token));
 	memcpy(b->identity, r->identity, sizeof(b->identity));
 	(void)strlcpy(b->user, r->user, sizeof(b->user));
 	(void)strlcpy(b->thread, r->thread, sizeof(b->thread));
@@ -48,16 +48,22 @@ static void restore_leases(struct pool *p, struct pool_box *b, const struct pool
 	}
 }
 
-/* Gives up a box: its worker, if there is one, is told when it has said hello. */
-static void close_restored(struct pool *p, uint64_t now, struct pool_box *b, const char *why)
+/* Its worker, if there is one, is told when it has said hello. */
+static void go_on_closing(struct pool *p, uint64_t now, struct pool_box *b)
 {
-	pool_drop_leases(p, b, why);
-	if (b->state != SLOT_CLOSING)
-		pool_move(p, now, b, SLOT_CLOSING, why);
-	b->deadline = now + (b->has_worker ? p->rules.close_grace + NS_PER_S : POOL_CLEAN_WAIT);
-	pool_expect(p, b->deadline);
 	if (!b->has_worker)
 		(void)pool_act(p, POOL_CLEAN, b);
+	pool_limit(p, b,
+	    now + (b->has_worker ? p->rules.close_grace + POOL_CLOSE_SLACK : POOL_CLEAN_WAIT));
+}
+
+static void give_up(struct pool *p, uint64_t now, struct pool_box *b, const char *why)
+{
+	if (b->state == SLOT_CLOSING)
+		return;
+	pool_drop_leases(p, b, why);
+	pool_move(p, now, b, SLOT_CLOSING, why);
+	go_on_closing(p, now, b);
 }
 
 /* ---- what it is a box of ---- */
@@ -79,7 +85,7 @@ static void join_scope(struct pool *p, uint64_t now, struct pool_box *b)
 		s = pool_scope_make(p, b->uid, b->token, b->identity);
 	loser = s->box;
 	if (loser && !goes_first(b, loser)) {
-		close_restored(p, now, b, "its scope has another box");
+		give_up(p, now, b, "its scope has another box");
 		return;
 	}
 	memcpy(s->identity, b->identity, sizeof(s->identity));
@@ -88,7 +94,7 @@ static void join_scope(struct pool *p, uint64_t now, struct pool_box *b)
 	if (!loser)
 		return;
 	loser->scope = NULL;
-	close_restored(p, now, loser, "its scope has another box");
+	give_up(p, now, loser, "its scope has another box");
 }
 
 /* ---- states ---- */
@@ -108,13 +114,12 @@ static void restore_checking(struct pool *p, uint64_t now, struct pool_box *b)
 
 static void restore_booting(struct pool *p, uint64_t now, struct pool_box *b)
 {
-	b->deadline = now + p->rules.boot_timeout;
-	pool_expect(p, b->deadline);
+	pool_limit(p, b, now + p->rules.boot_timeout);
 }
 
-static void restore_closing(struct pool *p, uint64_t now, struct pool_box *b)
+static void restore_reserved(struct pool *p, uint64_t now, struct pool_box *b)
 {
-	close_restored(p, now, b, "closing");
+	give_up(p, now, b, "nobody waits for it any more");
 }
 
 static void restore_nothing(struct pool *p, uint64_t now, struct pool_box *b)
@@ -130,25 +135,29 @@ static const struct {
 	bool scoped;							 /* it must be somebody's */
 	bool loss; /* without a worker something was lost */
 } restores[SLOT_STATES] = {
-    [SLOT_RESERVED] = {restore_closing, false, false},
+    [SLOT_RESERVED] = {restore_reserved, false, false},
     [SLOT_BOOTING] = {restore_booting, false, true},
     [SLOT_STOCK] = {restore_nothing, false, true},
     [SLOT_ACTIVE] = {restore_active, true, true},
     [SLOT_CHECKING] = {restore_checking, true, true},
     [SLOT_WARM] = {restore_nothing, true, true},
-    [SLOT_CLOSING] = {restore_closing, false, false},
+    [SLOT_CLOSING] = {go_on_closing, false, false},
     [SLOT_QUARANTINED] = {restore_nothing, false, false},
 };
 
 static void restore_dead(struct pool *p, uint64_t now, struct pool_box *b)
 {
-	static const char why[] = "its worker died with the supervisor";
+	static const char lost[] = "its worker died with the supervisor";
+	bool is_loss = restores[b->state].loss;
 
-	if (restores[b->state].loss) {
-		pool_record(p, EVENT_WORKER_CRASH, b, 0, why);
-		(void)strlcpy(b->last_error, why, sizeof(b->last_error));
+	if (is_loss) {
+		pool_record(p, EVENT_WORKER_CRASH, b, 0, lost);
+		(void)strlcpy(b->last_error, lost, sizeof(b->last_error));
 	}
-	close_restored(p, now, b, why);
+	if (b->state == SLOT_CLOSING)
+		go_on_closing(p, now, b);
+	else
+		give_up(p, now, b, is_loss ? lost : "its supervisor died before it was begun");
 }
 
 static void restore_box(struct pool *p, uint64_t now, struct pool_box *b)
@@ -164,7 +173,7 @@ static void restore_box(struct pool *p, uint64_t now, struct pool_box *b)
 	if (b->token[0])
 		join_scope(p, now, b);
 	else if (restores[shown].scoped)
-		close_restored(p, now, b, "it is nobody's");
+		give_up(p, now, b, "it is nobody's");
 	if (b->has_worker)
 		b->flags |= SLOT_FLAG_ADOPTED;
 }
@@ -179,8 +188,7 @@ void pool_restore(struct pool *p, uint64_t now, const struct pool_restored *r)
 	b = &p->boxes[r->slot];
 	INVARIANT(b->state == SLOT_FREE);
 	fill_box(b, now, r);
-	if (p->generation < b->generation)
-		p->generation = b->generation;
+	pool_name_box(p, b, r->generation);
 	pool_enter(p, b, r->state);
 	if (r->state == SLOT_ACTIVE)
 		restore_leases(p, b, r);
@@ -223,7 +231,8 @@ void pool_restored_all(struct pool *p, uint64_t now)
 			p->free_slots[p->free_count++] = i;
 	}
 	sort_warm(p);
-	pool_expect(p, now); /* every deadline is worked out anew */
+	pool_stock_trim(p, now);
+	pool_look_at_all(p, now);
 }
 
 /* ---- workers ---- */

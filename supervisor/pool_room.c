@@ -10,7 +10,8 @@
 
 #define ROOM_RETRY_SECONDS 1.0
 
-/* Boxes that count against replicas: all that run or are about to, not those on their way out. */
+/* Boxes that count against replicas: all that run or are about to for somebody, not those on their
+ * way out. */
 static uint32_t counted(const struct pool *p)
 {
 	uint32_t n = 0;
@@ -19,7 +20,7 @@ static uint32_t counted(const struct pool *p)
 		if (slot_state_counts(s))
 			n += p->state_count[s];
 	}
-	return n;
+	return n - pool_stock_count(p);
 }
 
 /* The oldest warm box that nothing is running in, or NULL. */
@@ -66,14 +67,17 @@ static bool waits_when_full(const struct pool *p)
 	return p->rules.policy == REPLICA_WAIT || p->rules.policy == REPLICA_BURST;
 }
 
-/* max_boxes: slots on their way out come back; otherwise an idle warm one must go. */
+/* max_boxes: slots on their way out come back; otherwise unused stock must go, or an idle warm box.
+ */
 static enum room room_in_slots(struct pool *p, uint64_t now)
 {
 	struct pool_box *victim;
 
 	if (p->free_count > 0)
 		return ROOM_YES;
-	if (p->state_count[SLOT_CLOSING] == 0 && (victim = oldest_idle_warm(p)))
+	if (p->state_count[SLOT_CLOSING] == 0 && (victim = pool_stock_spare(p)))
+		pool_evict_box(p, now, victim, "max_boxes reached: unused stock");
+	else if (p->state_count[SLOT_CLOSING] == 0 && (victim = oldest_idle_warm(p)))
 		pool_evict_box(p, now, victim, "max_boxes reached: oldest warm");
 	if (p->state_count[SLOT_CLOSING] > 0)
 		return ROOM_WAIT;
@@ -86,7 +90,7 @@ bool pool_room_reserve(struct pool *p, uint64_t now, struct pool_waiter *w)
 {
 	enum room room = room_in_replicas(p, now);
 
-	if (room == ROOM_YES)
+	if (room == ROOM_YES && !pool_stock_first(p, w))
 		room = room_in_slots(p, now);
 	switch (room) {
 	case ROOM_YES:
@@ -97,7 +101,7 @@ bool pool_room_reserve(struct pool *p, uint64_t now, struct pool_waiter *w)
 	case ROOM_WAIT:
 		pool_room_queue(p, w);
 		if (!TAILQ_EMPTY(&p->warm))
-			pool_expect(p, now + POOL_ROOM_LOOK);
+			pool_expect(p, &p->room_due, now + POOL_ROOM_LOOK);
 		return false;
 	case ROOM_NO:
 		break;
@@ -106,47 +110,34 @@ bool pool_room_reserve(struct pool *p, uint64_t now, struct pool_waiter *w)
 	return false;
 }
 
-void pool_room_queue(struct pool *p, struct pool_waiter *w)
-{
-	if (!w->for_room)
-		p->room_waiters++;
-	w->for_room = true;
-}
-
-void pool_room_unqueue(struct pool *p, struct pool_waiter *w)
-{
-	if (w->for_room)
-		p->room_waiters--;
-	w->for_room = false;
-}
-
-static struct pool_waiter *first_for_room(const struct pool *p)
-{
-	struct pool_waiter *w;
-
-	if (p->room_waiters == 0)
-		return NULL;
-	TAILQ_FOREACH (w, &p->waiters, all_link) {
-		if (w->for_room)
-			break;
-	}
-	return w;
-}
-
-/* Room may have come free: serve those who wait for it, first come first served. Closes and parks
- * nothing but victims, whose room is used up here: so this never comes back to itself. */
+/* Room may have come free: serve those who wait for it, in their order. Closes and parks nothing
+ * but victims, whose room is used up here: so this never comes back to itself. */
 void pool_room_freed(struct pool *p, uint64_t now)
 {
-	struct pool_waiter *w;
+	struct pool_waiter *w = pool_room_first(p);
 
-	while ((w = first_for_room(p))) {
+	while (w) {
 		struct pool_scope *s = w->scope;
+		uint64_t arrival = w->arrival;
 
 		pool_scope_advance(p, now, s);
-		if (!s->box && !TAILQ_EMPTY(&s->waiters))
-			return; /* still no room, then for nobody */
 		pool_scope_drop_if_empty(s);
+		w = pool_room_first(p);
+		if (w && w->arrival == arrival)
+			return; /* still no room, then for nobody */
 	}
+}
+
+/* A boot permit is b's. */
+void pool_boot(struct pool *p, uint64_t now, struct pool_box *b)
+{
+	uint64_t before = pool_blame_awaited(p, b);
+
+	pool_move(p, now, b, SLOT_BOOTING, "boot permit");
+	b->has_worker = true;
+	pool_limit(p, b, now + p->rules.boot_timeout);
+	(void)pool_act(p, POOL_SPAWN, b);
+	(void)pool_blame(p, before);
 }
 
 void pool_boot_next(struct pool *p, uint64_t now)
@@ -155,11 +146,7 @@ void pool_boot_next(struct pool *p, uint64_t now)
 
 	if (p->shutting_down || p->leaving)
 		return;
-	while (p->booting < p->rules.max_boots && (b = TAILQ_FIRST(&p->boot_queue))) {
-		pool_move(p, now, b, SLOT_BOOTING, "boot permit");
-		b->deadline = now + p->rules.boot_timeout;
-		b->has_worker = true;
-		pool_expect(p, b->deadline);
-		(void)pool_act(p, POOL_SPAWN, b);
-	}
+	while (p->booting < p->rules.max_boots && (b = TAILQ_FIRST(&p->boot_queue)))
+		pool_boot(p, now, b);
+	pool_stock_want(p, now);
 }

@@ -1,40 +1,18 @@
-/*
- * pool_timers: what time alone brings about. Runs in sbxd.
- *
- * `due` is never later than the earliest deadline, and may be earlier when a deadline was dropped:
- * then a tick finds nothing to do and works `due` out anew. A tick looks at every box once.
- */
+/* pool_timers: what time alone brings about. Runs in sbxd. */
+#include <stddef.h>
+
 #include "supervisor/pool_int.h"
 
-static struct pool_waiter *overdue_waiter(const struct pool *p, uint64_t now)
+static void waiter_tick(struct pool *p, uint64_t now, struct pool_waiter *w)
 {
-	struct pool_waiter *w;
+	struct pool_scope *s = w->scope;
 
-	TAILQ_FOREACH (w, &p->waiters, all_link) {
-		if (now >= w->deadline)
-			return w;
-	}
-	return NULL;
-}
-
-static void waiters_tick(struct pool *p, uint64_t now)
-{
-	struct pool_waiter *w;
-
-	/* From the start each time: serving those behind it may take others out of the list. */
-	while ((w = overdue_waiter(p, now))) {
-		struct pool_scope *s = w->scope;
-
-		if (w->for_room)
-			pool_waiter_refuse(
-			    p, w, API_CAPACITY, 1.0, "no room for another box came free in time");
-		else
-			pool_waiter_refuse(p, w, API_TIMEOUT, 0, "the box was not ready in time");
-		pool_scope_left(p, now, s);
-	}
-	TAILQ_FOREACH (w, &p->waiters, all_link) {
-		pool_expect(p, w->deadline);
-	}
+	if (w->turn)
+		pool_waiter_refuse(
+		    p, w, API_CAPACITY, 1.0, "no room for another box came free in time");
+	else
+		pool_waiter_refuse(p, w, API_TIMEOUT, 0, "the box was not ready in time");
+	pool_scope_left(p, now, s);
 }
 
 static void leases_tick(struct pool *p, uint64_t now, struct pool_box *b)
@@ -46,7 +24,7 @@ static void leases_tick(struct pool *p, uint64_t now, struct pool_box *b)
 		if (now >= l->expires)
 			pool_lease_end(p, l, "expired");
 		else
-			pool_expect(p, l->expires);
+			pool_expect(p, &b->due, l->expires);
 	}
 	if (b->state == SLOT_ACTIVE && b->lease_count == 0)
 		pool_park(p, now, b, true, "its leases expired");
@@ -67,70 +45,103 @@ static void idle_tick(struct pool *p, uint64_t now, struct pool_box *b, uint64_t
 	uint64_t idle_at = last_use(p, b, since) + limit;
 
 	if (now < idle_at) {
-		pool_expect(p, idle_at);
+		pool_expect(p, &b->due, idle_at);
 	} else if (p->gauge.in_flight(p->gauge.ctx, b->slot) > 0) {
-		pool_expect(p, now + (limit < NS_PER_S ? limit : NS_PER_S));
+		pool_expect(p, &b->due, now + (limit < NS_PER_S ? limit : NS_PER_S));
 	} else {
 		pool_record(p, EVENT_EVICT, b, POOL_EVICT_IDLE, why);
 		pool_close_box(p, now, b, why);
 	}
 }
 
-static void overdue(struct pool *p, uint64_t now, struct pool_box *b)
+static void boot_overdue(struct pool *p, uint64_t now, struct pool_box *b)
 {
-	switch ((enum slot_state)b->state) {
-	case SLOT_BOOTING:
-		pool_record(p, EVENT_BOOT_FAILED, b, 0, "boot timed out");
-		pool_scope_refuse_all(p, b->scope, API_BOOT_FAILED, "the box did not boot in time");
-		pool_kill_box(p, now, b, "boot timed out");
-		return;
-	case SLOT_CHECKING:
-		pool_record(p, EVENT_CHECK_FAILED, b, 0, "health check timed out");
-		pool_kill_box(p, now, b, "health check timed out");
-		return;
-	case SLOT_CLOSING:
-		if (!b->has_worker)
-			pool_quarantine(p, now, b, "its remains could not be cleaned up in time");
-		else if (b->killed)
-			pool_quarantine(p, now, b, "its worker could not be killed");
-		else
-			pool_kill_box(p, now, b, "did not close in time");
-		return;
-	case SLOT_FREE:
-	case SLOT_RESERVED:
-	case SLOT_STOCK:
-	case SLOT_ACTIVE:
-	case SLOT_WARM:
-	case SLOT_QUARANTINED:
-	case SLOT_STATES:
-		b->deadline = CLOCK_NEVER; /* these states have none */
+	struct pool_scope *s = b->scope;
+
+	pool_record(p, EVENT_BOOT_FAILED, b, 0, "boot timed out");
+	if (pool_is_stock(b))
+		pool_stock_lost(p, now);
+	pool_kill_box(p, now, b, "boot timed out");
+	if (s)
+		pool_scope_refuse_all(p, s, API_BOOT_FAILED, "the box did not boot in time");
+}
+
+static void check_overdue(struct pool *p, uint64_t now, struct pool_box *b)
+{
+	pool_record(p, EVENT_CHECK_FAILED, b, 0, "health check timed out");
+	pool_kill_box(p, now, b, "health check timed out");
+}
+
+static void close_overdue(struct pool *p, uint64_t now, struct pool_box *b)
+{
+	if (!b->has_worker)
+		pool_quarantine(p, now, b, "its remains could not be cleaned up in time");
+	else if (b->killed)
+		pool_quarantine(p, now, b, "its worker could not be killed");
+	else
+		pool_kill_box(p, now, b, "did not close in time");
+}
+
+/* The states that have a deadline. */
+static void (*const overdue[SLOT_STATES])(struct pool *p, uint64_t now, struct pool_box *b) = {
+    [SLOT_BOOTING] = boot_overdue,
+    [SLOT_CHECKING] = check_overdue,
+    [SLOT_CLOSING] = close_overdue,
+};
+
+static void deadline_tick(struct pool *p, uint64_t now, struct pool_box *b)
+{
+	uint64_t before;
+
+	if (now < b->deadline) {
+		pool_expect(p, &b->due, b->deadline);
 		return;
 	}
+	before = pool_blame_awaited(p, b);
+	overdue[b->state](p, now, b);
+	(void)pool_blame(p, before);
 }
 
 static void box_tick(struct pool *p, uint64_t now, struct pool_box *b)
 {
 	leases_tick(p, now, b);
-	if (now >= b->deadline)
-		overdue(p, now, b);
-	else
-		pool_expect(p, b->deadline);
-	if (b->state == SLOT_WARM && p->rules.idle_timeout)
+	deadline_tick(p, now, b);
+	if (b->state == SLOT_WARM && b->waiters == 0 && p->rules.idle_timeout)
 		idle_tick(p, now, b, b->parked, p->rules.idle_timeout, "idle_timeout");
 	if (b->state == SLOT_ACTIVE && p->rules.active_idle_timeout)
 		idle_tick(
 		    p, now, b, b->leased, p->rules.active_idle_timeout, "active_idle_timeout");
 }
 
-void pool_tick(struct pool *p, uint64_t now)
+/* Every box works out anew when it is due. */
+void pool_look_at_all(struct pool *p, uint64_t now)
 {
-	if (now < p->due)
-		return;
-	p->due = CLOCK_NEVER;
-	waiters_tick(p, now);
 	for (uint32_t i = 0; i < p->rules.slots; i++) {
 		if (p->boxes[i].state != SLOT_FREE && p->boxes[i].state != SLOT_QUARANTINED)
-			box_tick(p, now, &p->boxes[i]);
+			pool_expect(p, &p->boxes[i].due, now);
 	}
-	pool_room_freed(p, now);
+}
+
+#define OWNER(due, type, member) ((type *)(void *)((char *)(due)-offsetof(type, member)))
+
+void pool_tick(struct pool *p, uint64_t now)
+{
+	struct pool_due *d;
+
+	while ((d = pool_due_take(p, now))) {
+		switch ((enum pool_due_kind)d->kind) {
+		case DUE_BOX:
+			box_tick(p, now, OWNER(d, struct pool_box, due));
+			break;
+		case DUE_WAITER:
+			waiter_tick(p, now, OWNER(d, struct pool_waiter, due));
+			break;
+		case DUE_ROOM:
+			pool_room_freed(p, now);
+			break;
+		case DUE_STOCK:
+			pool_stock_fill(p, now);
+			break;
+		}
+	}
 }

@@ -62,6 +62,13 @@ struct pool;
 struct pool_scope;
 struct pool_box;
 
+/* A moment at which time will bring something about. */
+struct pool_due {
+	uint64_t at;
+	uint32_t pos; /* in the heap of them; 0: not in it */
+	uint32_t kind;
+};
+
 #define POOL_LEASES 256U /* of one box, at a time */
 
 struct pool_lease {
@@ -99,17 +106,21 @@ struct pool_box {
 	uint64_t parked;   /* last time it became warm */
 	uint64_t leased;   /* last time a lease was given */
 	uint64_t deadline; /* of the state it is in: boot, check, close, clean */
+	struct pool_due due;
 	bool skip_right; /* this pool parked it itself: the next check may be skipped for a while */
+	bool claimed;	 /* out of the stock, for the acquire that it is checked for */
 	bool has_worker;
 	bool adopting; /* its worker was another supervisor's and has not said hello to us yet */
 	bool killed;
 	bool dirty;
 	char last_error[SHM_ERROR_LEN];
-	TAILQ_ENTRY(pool_box) queue; /* warm list, or boot queue */
+	TAILQ_ENTRY(pool_box) queue; /* warm list, boot queue, or stock */
+	LIST_ENTRY(pool_box) generation_link;
 	TAILQ_ENTRY(pool_box) dirty_link;
 	uint64_t remove_req; /* client that waits for its removal, 0 none */
 };
 TAILQ_HEAD(pool_boxes, pool_box);
+LIST_HEAD(pool_box_list, pool_box);
 
 enum pool_action_kind {
 	POOL_NOTHING = 0,

@@ -229,13 +229,31 @@ static inline void rig_check_scope(const struct rig *r, const struct pool_scope 
 	TAILQ_FOREACH (w, &s->waiters, link) {
 		RIG_CHECK(r, w->scope == s && r->requests[w->r.req].outcome == WAITING);
 		RIG_CHECK(r, !before || before->r.req < w->r.req);
-		RIG_CHECK(r, w->for_room == (!s->box && !before));
+		RIG_CHECK(r, (w->turn != NULL) == (!s->box && !before));
 		before = w;
 		n++;
 	}
 	RIG_CHECK(r, n == s->waiter_count);
 	if (n > 0 && s->box)
 		RIG_CHECK(r, s->box->state != SLOT_ACTIVE && s->box->state != SLOT_WARM);
+}
+
+static inline bool rig_count_room(void *ctx, const struct pool_waiting *w)
+{
+	if (w->place == 0)
+		return false;
+	assert_true(w->for_room);
+	assert_int_equal(w->place, ++*(uint32_t *)ctx);
+	return true;
+}
+
+/* The length of the queue for room, which is seen whole. */
+static inline uint32_t rig_room_queue(const struct rig *r)
+{
+	uint32_t n = 0;
+
+	pool_each_waiting(r->pool, rig_count_room, &n);
+	return n;
 }
 
 static inline void rig_check_waiters(const struct rig *r)
@@ -255,10 +273,10 @@ static inline void rig_check_waiters(const struct rig *r)
 	}
 	TAILQ_FOREACH (w, &p->waiters, all_link) {
 		waiting++;
-		for_room += w->for_room;
+		for_room += w->turn != NULL;
 	}
 	RIG_CHECK(r, waiting == pool_waiters(p) && waiting == in_scopes);
-	RIG_CHECK(r, for_room == p->room_waiters);
+	RIG_CHECK(r, for_room == rig_room_queue(r));
 	RIG_CHECK(r, for_room == 0 || p->free_count == 0 || rig_counted(r) >= rig_cap(r));
 	RIG_CHECK(r, waiting == 0 || !p->shutting_down);
 }
@@ -287,7 +305,7 @@ static inline void rig_check_time(const struct rig *r)
 	TAILQ_FOREACH (w, &p->waiters, all_link) {
 		RIG_CHECK(r, pool_deadline(p) <= w->deadline);
 	}
-	if (p->room_waiters > 0 && !TAILQ_EMPTY(&p->warm))
+	if (pool_room_first(p) && !TAILQ_EMPTY(&p->warm))
 		RIG_CHECK(r, pool_deadline(p) <= r->now + POOL_ROOM_LOOK);
 	for (uint32_t i = 0; i < p->rules.slots; i++) {
 		const struct pool_box *b = &p->boxes[i];
