@@ -144,7 +144,7 @@ void pool_booted(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen)
 {
 	struct pool_box *b = pool_box_current(p, slot, gen);
 
-	if (!b || b->state != SLOT_BOOTING)
+	if (!b || b->state != SLOT_BOOTING || b->adopting)
 		return;
 	if (pool_is_stock(b))
 		pool_stock_booted(p, now, b);

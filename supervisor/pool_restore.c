@@ -257,6 +257,16 @@ static struct pool_box *adopting(struct pool *p, uint32_t slot, uint64_t gen)
 	return b && b->adopting ? b : NULL;
 }
 
+/* Who waits for it by now gets it checked, as all that another supervisor made. */
+static void booted_meanwhile(struct pool *p, uint64_t now, struct pool_box *b)
+{
+	if (pool_is_stock(b))
+		pool_stock_booted(p, now, b);
+	else
+		pool_park(p, now, b, false, "booted while nobody supervised");
+	pool_boot_next(p, now);
+}
+
 void pool_adopted(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, bool up, bool closing)
 {
 	struct pool_box *b = adopting(p, slot, gen);
@@ -273,7 +283,7 @@ void pool_adopted(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, boo
 	else if (!up && b->state != SLOT_CLOSING)
 		pool_kill_box(p, now, b, "half-made when its supervisor died");
 	else if (b->state == SLOT_BOOTING)
-		pool_booted(p, now, slot, gen);
+		booted_meanwhile(p, now, b);
 	else
 		tell_state(p, b);
 	if (b->scope)

@@ -7,14 +7,37 @@
 
 /* ---- actions ---- */
 
+/* Never used, and nobody's: up, or about to be. */
+static inline bool rig_is_stock(const struct rig *r, uint32_t slot)
+{
+	uint32_t state = r->slots[slot].state;
+
+	return state == SLOT_STOCK || ((state == SLOT_RESERVED || state == SLOT_BOOTING) &&
+					  !pool_box_at(r->pool, slot)->token[0]);
+}
+
 /* Slots that count against replicas, in the rig's own picture. */
 static inline uint32_t rig_counted(const struct rig *r)
 {
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < r->rules.slots; i++)
-		n += slot_state_counts(r->slots[i].state);
+		n += slot_state_counts(r->slots[i].state) && !rig_is_stock(r, i);
 	return n;
+}
+
+static inline bool rig_is_owed(const struct rig *r, enum pool_action_kind kind, uint32_t slot)
+{
+	for (uint32_t i = 0; i < r->order_count; i++) {
+		if (r->orders[i].kind == kind && r->orders[i].slot == slot)
+			return true;
+	}
+	return false;
+}
+
+static inline bool rig_waits(const struct rig *r, uint64_t req)
+{
+	return req > 0 && req <= r->last_req && r->requests[req].outcome == WAITING;
 }
 
 static inline uint32_t rig_cap(const struct rig *r)
@@ -36,6 +59,11 @@ static inline void rig_check_evict(const struct rig *r, const struct pool_action
 {
 	const struct rig_slot *victim = &r->slots[a->slot];
 
+	RIG_CHECK(r, a->code == POOL_EVICT_IDLE ? a->req == 0 : rig_waits(r, a->req));
+	if (!strcmp(a->text, "max_boxes reached: unused stock")) {
+		RIG_CHECK(r, rig_is_stock(r, a->slot));
+		return;
+	}
 	RIG_CHECK(r, r->in_flight[a->slot] == 0);
 	if (!strcmp(a->text, "active_idle_timeout")) {
 		RIG_CHECK(r, victim->state == SLOT_ACTIVE);
@@ -50,6 +78,19 @@ static inline void rig_check_evict(const struct rig *r, const struct pool_action
 	}
 }
 
+/* What is begun for a client names its request, and is within the cap. */
+static inline void rig_check_cause(const struct rig *r, const struct pool_action *a)
+{
+	bool scoped = pool_box_at(r->pool, a->slot)->token[0] != '\0';
+
+	if (a->to == SLOT_RESERVED || a->to == SLOT_BOOTING)
+		RIG_CHECK(r, scoped ? rig_waits(r, a->req) : a->req == 0);
+	if (a->to == SLOT_CHECKING || a->to == SLOT_ACTIVE)
+		RIG_CHECK(r, rig_waits(r, a->req));
+	if ((a->to == SLOT_RESERVED && scoped) || (a->from == SLOT_STOCK && a->to != SLOT_CLOSING))
+		RIG_CHECK(r, rig_counted(r) < rig_cap(r));
+}
+
 static inline void rig_check_record(const struct rig *r, const struct pool_action *a)
 {
 	RIG_CHECK(r, a->event > EVENT_NONE && a->event < EVENT_KINDS);
@@ -59,8 +100,7 @@ static inline void rig_check_record(const struct rig *r, const struct pool_actio
 		return;
 	RIG_CHECK(r, a->slot < r->rules.slots && a->from == r->slots[a->slot].state);
 	RIG_CHECK(r, slot_transition_allowed(a->from, a->to));
-	if (a->to == SLOT_RESERVED)
-		RIG_CHECK(r, rig_counted(r) < rig_cap(r));
+	rig_check_cause(r, a);
 }
 
 /* An answer goes to who waits, and to nobody twice. */
@@ -85,18 +125,11 @@ static inline void rig_check_grant(const struct rig *r, const struct pool_action
 			break;
 	}
 	RIG_CHECK(r, l != NULL);
+	/* What another supervisor left is proven before it is given. */
+	RIG_CHECK(r, a->source == SOURCE_ACTIVE || !(b->flags & SLOT_FLAG_ADOPTED));
 	TAILQ_FOREACH (w, &b->scope->waiters, link) {
 		RIG_CHECK(r, w->r.req > a->req); /* first come, first served */
 	}
-}
-
-static inline bool rig_is_owed(const struct rig *r, enum pool_action_kind kind, uint32_t slot)
-{
-	for (uint32_t i = 0; i < r->order_count; i++) {
-		if (r->orders[i].kind == kind && r->orders[i].slot == slot)
-			return true;
-	}
-	return false;
 }
 
 static inline void rig_check_action(const struct rig *r, const struct pool_action *a)
@@ -109,6 +142,7 @@ static inline void rig_check_action(const struct rig *r, const struct pool_actio
 	    [POOL_SPAWN] = {true, false, SLOT_BOOTING},
 	    [POOL_CHECK] = {true, true, SLOT_CHECKING},
 	    [POOL_PARK] = {true, true, SLOT_WARM},
+	    [POOL_CLAIM] = {true, true, SLOT_STOCK},
 	    [POOL_PROMOTE] = {true, true, SLOT_ACTIVE},
 	    [POOL_CLOSE] = {true, true, SLOT_CLOSING},
 	    [POOL_KILL] = {true, true, SLOT_CLOSING},
@@ -122,6 +156,8 @@ static inline void rig_check_action(const struct rig *r, const struct pool_actio
 		RIG_CHECK(r, r->slots[a->slot].state == orders[a->kind].state);
 		RIG_CHECK(r, r->slots[a->slot].worker == orders[a->kind].worker);
 		RIG_CHECK(r, !rig_is_owed(r, a->kind, a->slot));
+		/* Who has not said hello hears nothing. */
+		RIG_CHECK(r, a->kind == POOL_KILL || !rig_is_owed(r, RIG_HELLO, a->slot));
 		if (orders[a->kind].worker)
 			RIG_CHECK(r, r->slots[a->slot].generation == a->generation);
 	}
@@ -160,42 +196,112 @@ static inline void rig_check_lists(const struct rig *r)
 	RIG_CHECK(r, queued == p->state_count[SLOT_RESERVED]);
 	RIG_CHECK(r, p->booting == p->state_count[SLOT_BOOTING]);
 	RIG_CHECK(r, p->booting <= p->rules.max_boots);
-	RIG_CHECK(r, queued == 0 || p->booting == p->rules.max_boots); /* no permit lies idle */
+	/* No permit lies idle. */
+	RIG_CHECK(r, queued == 0 || p->booting == p->rules.max_boots || p->leaving);
+}
+
+/* What waits for a moment, in a heap. */
+static inline void rig_check_heap(const struct rig *r)
+{
+	const struct pool *p = r->pool;
+
+	for (uint32_t i = 1; i <= p->heap_count; i++) {
+		RIG_CHECK(r, p->heap[i].due->pos == i && p->heap[i].due->at == p->heap[i].at);
+		RIG_CHECK(r, i == 1 || p->heap[i / 2].at <= p->heap[i].at);
+	}
+}
+
+/* Stock is kept, and no more than that. */
+static inline void rig_check_stock(const struct rig *r)
+{
+	const struct pool *p = r->pool;
+	const struct pool_box *b;
+	uint32_t listed = 0;
+	uint32_t boots = 0;
+	uint32_t count = 0;
+	uint64_t at = p->stock_after > r->now ? p->stock_after : r->now;
+
+	TAILQ_FOREACH (b, &p->stock, queue) {
+		RIG_CHECK(r, rig_is_stock(r, b->slot) && !b->scope && b->lease_count == 0);
+		RIG_CHECK(r, !memcmp(b->spec.digest, p->rules.stock.digest, 32));
+		boots += b->state == SLOT_BOOTING;
+		listed++;
+	}
+	for (uint32_t i = 0; i < p->rules.slots; i++)
+		count += rig_is_stock(r, i);
+	RIG_CHECK(r, count == listed && count == pool_stock_count(p) && boots == p->stock_boots);
+	RIG_CHECK(r, count <= p->rules.prewarm || p->shutting_down);
+	if (count < p->rules.prewarm && p->booting < p->rules.max_boots && p->free_count > 0 &&
+	    !p->shutting_down && !p->leaving)
+		RIG_CHECK(r, pool_deadline(p) <= at);
+}
+
+/* Each has a place of its own, the lowest that was free, and is found by its connection. */
+static inline void rig_check_leases(const struct rig *r, const struct pool_box *b)
+{
+	const struct pool_lease *l;
+	const struct pool_lease *tied;
+	uint64_t places[POOL_LEASES / 64] = {0};
+	uint32_t leases = 0;
+
+	TAILQ_FOREACH (l, &b->leases, link) {
+		RIG_CHECK(r, l->box == b && l->place < POOL_LEASES);
+		RIG_CHECK(r, !(places[l->place / 64] >> l->place % 64 & 1));
+		places[l->place / 64] |= UINT64_C(1) << l->place % 64;
+		leases++;
+		if (l->cookie == 0)
+			continue;
+		LIST_FOREACH (tied, &r->pool->tied[l->cookie & r->pool->hash_mask], tied_link) {
+			if (tied == l)
+				break;
+		}
+		RIG_CHECK(r, tied != NULL); /* cookies of tests are small */
+	}
+	RIG_CHECK(r, leases == b->lease_count && leases <= POOL_LEASES);
+	RIG_CHECK(r, !memcmp(places, b->places, sizeof(places)));
+	RIG_CHECK(r, (b->state == SLOT_ACTIVE) == (leases > 0));
+}
+
+/* The scope of b, if it has one, is b's; and nobody else is of that scope. */
+static inline void rig_check_scope_of(const struct rig *r, const struct pool_box *b)
+{
+	const struct pool_scope *s = b->scope;
+
+	if (!s) {
+		RIG_CHECK(r, b->state == SLOT_CLOSING || rig_is_stock(r, b->slot));
+		return;
+	}
+	RIG_CHECK(r, s->box == b && s->uid == b->uid && !strcmp(s->token, b->token));
+	RIG_CHECK(r, !memcmp(s->identity, b->identity, sizeof(s->identity)));
+	RIG_CHECK(r, b->waiters == s->waiter_count);
+	for (uint32_t i = b->slot + 1; i < r->rules.slots; i++) {
+		const struct pool_box *other = &r->pool->boxes[i];
+
+		if (other->scope)
+			RIG_CHECK(r, other->uid != b->uid || strcmp(other->token, b->token) != 0);
+	}
 }
 
 static inline void rig_check_box(const struct rig *r, const struct pool_box *b)
 {
-	const struct pool_scope *s = b->scope;
-	const struct pool_lease *l;
-	uint32_t leases = 0;
-	bool worker;
+	bool worker = r->slots[b->slot].worker;
 
 	RIG_CHECK(r, b->state == r->slots[b->slot].state);
-	TAILQ_FOREACH (l, &b->leases, link)
-		leases++;
-	RIG_CHECK(r, leases == b->lease_count);
-	RIG_CHECK(r, (b->state == SLOT_ACTIVE) == (leases > 0));
+	rig_check_leases(r, b);
 	if (b->state == SLOT_FREE || b->state == SLOT_QUARANTINED) {
-		RIG_CHECK(r, !s && !b->remove_req);
+		RIG_CHECK(r, !b->scope && !b->remove_req);
 		return;
 	}
-	RIG_CHECK(r, s && s->box == b && s->uid == b->uid && !strcmp(s->token, b->token));
-	RIG_CHECK(r, !memcmp(s->identity, b->identity, sizeof(s->identity)));
-	RIG_CHECK(r, b->waiters == s->waiter_count);
-	worker = r->slots[b->slot].worker;
+	RIG_CHECK(r, pool_box_by_generation(r->pool, b->generation) == b);
+	rig_check_scope_of(r, b);
 	RIG_CHECK(r, b->has_worker == worker);
+	RIG_CHECK(r, b->adopting == rig_is_owed(r, RIG_HELLO, b->slot));
 	if (b->state == SLOT_RESERVED)
-		RIG_CHECK(r, !worker && b->waiters > 0);
+		RIG_CHECK(r, !worker && (b->waiters > 0 || r->pool->leaving));
 	else if (b->state != SLOT_CLOSING)
 		RIG_CHECK(r, worker);
 	else
 		RIG_CHECK(r, worker || rig_is_owed(r, POOL_CLEAN, b->slot));
-	for (uint32_t i = b->slot + 1; i < r->rules.slots; i++) {
-		const struct pool_box *other = &r->pool->boxes[i];
-
-		if (other->state != SLOT_FREE && other->state != SLOT_QUARANTINED)
-			RIG_CHECK(r, other->uid != b->uid || strcmp(other->token, b->token) != 0);
-	}
 }
 
 static inline void rig_check_boxes(const struct rig *r)
@@ -234,26 +340,44 @@ static inline void rig_check_scope(const struct rig *r, const struct pool_scope 
 		n++;
 	}
 	RIG_CHECK(r, n == s->waiter_count);
-	if (n > 0 && s->box)
+	if (n > 0 && s->box && !s->box->adopting)
 		RIG_CHECK(r, s->box->state != SLOT_ACTIVE && s->box->state != SLOT_WARM);
 }
 
-static inline bool rig_count_room(void *ctx, const struct pool_waiting *w)
+struct rig_queue {
+	const struct rig *r;
+	uint32_t length;
+	uint64_t round;
+	uint64_t arrival;
+};
+
+/* In the order of rounds and, within one, of arrival; each user once in a round. */
+static inline bool rig_check_place(void *ctx, const struct pool_waiting *shown)
 {
-	if (w->place == 0)
+	struct rig_queue *q = ctx;
+	const struct rig *r = q->r;
+	const struct pool_waiter *w = pool_waiter_by_req(r->pool, shown->req);
+	const struct pool_waiter *next;
+
+	RIG_CHECK(r, w && shown->for_room == (shown->place > 0));
+	if (shown->place == 0)
 		return false;
-	assert_true(w->for_room);
-	assert_int_equal(w->place, ++*(uint32_t *)ctx);
+	RIG_CHECK(r, shown->place == ++q->length && w->round >= r->pool->round);
+	RIG_CHECK(r, w->round > q->round || (w->round == q->round && w->arrival > q->arrival));
+	next = TAILQ_NEXT(w, user_link);
+	RIG_CHECK(r, !next || next->round > w->round);
+	q->round = w->round;
+	q->arrival = w->arrival;
 	return true;
 }
 
 /* The length of the queue for room, which is seen whole. */
 static inline uint32_t rig_room_queue(const struct rig *r)
 {
-	uint32_t n = 0;
+	struct rig_queue q = {.r = r};
 
-	pool_each_waiting(r->pool, rig_count_room, &n);
-	return n;
+	pool_each_waiting(r->pool, rig_check_place, &q);
+	return q.length;
 }
 
 static inline void rig_check_waiters(const struct rig *r)
@@ -277,8 +401,12 @@ static inline void rig_check_waiters(const struct rig *r)
 	}
 	RIG_CHECK(r, waiting == pool_waiters(p) && waiting == in_scopes);
 	RIG_CHECK(r, for_room == rig_room_queue(r));
-	RIG_CHECK(r, for_room == 0 || p->free_count == 0 || rig_counted(r) >= rig_cap(r));
-	RIG_CHECK(r, waiting == 0 || !p->shutting_down);
+	if (for_room > 0 && rig_counted(r) < rig_cap(r)) {
+		/* It is slots they wait for, and none is kept from them. */
+		RIG_CHECK(r, p->free_count == 0);
+		RIG_CHECK(r, p->state_count[SLOT_CLOSING] > 0 || TAILQ_EMPTY(&p->stock));
+	}
+	RIG_CHECK(r, waiting == 0 || (!p->shutting_down && !p->leaving));
 }
 
 /* ---- time ---- */
@@ -313,7 +441,7 @@ static inline void rig_check_time(const struct rig *r)
 		if (b->state == SLOT_BOOTING || b->state == SLOT_CHECKING ||
 		    b->state == SLOT_CLOSING)
 			RIG_CHECK(r, b->deadline != CLOCK_NEVER && pool_deadline(p) <= b->deadline);
-		if (b->state == SLOT_WARM)
+		if (b->state == SLOT_WARM && b->waiters == 0)
 			rig_check_idle(r, b, b->parked, p->rules.idle_timeout);
 		if (b->state == SLOT_ACTIVE)
 			rig_check_idle(r, b, b->leased, p->rules.active_idle_timeout);
@@ -326,6 +454,8 @@ static inline void rig_check_time(const struct rig *r)
 static inline void rig_check_pool(const struct rig *r)
 {
 	rig_check_lists(r);
+	rig_check_heap(r);
+	rig_check_stock(r);
 	rig_check_boxes(r);
 	rig_check_waiters(r);
 	rig_check_time(r);

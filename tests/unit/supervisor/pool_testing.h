@@ -41,6 +41,9 @@ struct rig_request {
 	bool removed;
 };
 
+/* Not an action: a worker that was another supervisor's has still to say hello. */
+#define RIG_HELLO POOL_NOTHING
+
 /* An order that a worker, or the janitor, owes an answer to. */
 struct rig_order {
 	enum pool_action_kind kind;
@@ -52,6 +55,7 @@ struct rig_slot {
 	uint32_t state; /* as the records have told */
 	uint64_t parked_as;
 	bool worker; /* a process runs */
+	bool up;     /* and the box with it */
 	uint64_t generation;
 };
 
@@ -89,6 +93,7 @@ struct rig {
 
 #define HOLD(kind) (1U << (kind))
 #define HOLD_ALL UINT32_MAX
+#define HOLD_HELLO HOLD(RIG_HELLO)
 
 #define RIG_CHECK(r, cond)                                                                        \
 	do {                                                                                      \
@@ -183,6 +188,7 @@ static inline void rig_take_action(struct rig *r, const struct pool_action *a)
 	switch (a->kind) {
 	case POOL_SPAWN:
 		r->slots[a->slot].worker = true;
+		r->slots[a->slot].up = false;
 		r->slots[a->slot].generation = a->generation;
 		rig_owe(r, a);
 		break;
@@ -259,7 +265,12 @@ static inline void rig_worker_ends(struct rig *r, uint32_t slot, const char *how
 static inline void rig_answer(struct rig *r, const struct rig_order *o)
 {
 	switch (o->kind) {
+	case RIG_HELLO:
+		pool_adopted(r->pool, r->now, o->slot, o->generation, r->slots[o->slot].up,
+		    rig_is_owed(r, POOL_CLOSE, o->slot));
+		break;
 	case POOL_SPAWN:
+		r->slots[o->slot].up = true;
 		pool_booted(r->pool, r->now, o->slot, o->generation);
 		break;
 	case POOL_CHECK:

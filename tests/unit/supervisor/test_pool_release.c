@@ -124,30 +124,6 @@ static void test_waiting_takes_nothing_off_a_lease(void **state)
 	assert_state(r, "t", SLOT_WARM);
 }
 
-static void test_a_lease_ends_with_its_connection(void **state)
-{
-	struct rig *r = *state;
-
-	for (uint64_t cookie = 7; cookie <= 8; cookie++) {
-		struct pool_request q = rig_request(r, "t");
-
-		q.cookie = cookie;
-		rig_send(r, &q);
-	}
-	rig_acquire(r, "untied");
-	pool_conn_gone(r->pool, r->now, 9);
-	pool_conn_gone(r->pool, r->now, 7);
-	rig_settle(r);
-	assert_int_equal(rig_box(r, "t")->lease_count, 1);
-	pool_conn_gone(r->pool, r->now, 8);
-	pool_conn_gone(r->pool, r->now, 8);
-	rig_settle(r);
-	assert_state(r, "t", SLOT_WARM);
-	pool_conn_gone(r->pool, r->now, 0); /* no connection: not the mark of untied leases */
-	rig_settle(r);
-	assert_state(r, "untied", SLOT_ACTIVE);
-}
-
 /* ---- removal ---- */
 
 static void test_a_warm_box_is_removed(void **state)
@@ -348,7 +324,6 @@ int main(void)
 	    rig_test(test_release_says_where_the_box_is),
 	    rig_test(test_a_lease_ends_with_its_time),
 	    rig_test(test_waiting_takes_nothing_off_a_lease),
-	    rig_test(test_a_lease_ends_with_its_connection),
 	    rig_test(test_a_warm_box_is_removed),
 	    rig_test(test_a_leased_box_is_removed_by_force_only),
 	    rig_test(test_one_removal_at_a_time),
