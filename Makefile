@@ -63,9 +63,9 @@ POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_due.c su
 	supervisor/pool_room.c supervisor/pool_scope.c supervisor/pool_stock.c supervisor/pool_timers.c
 SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_box.c supervisor/api_pool.c \
 	supervisor/client.c supervisor/client_handover.c supervisor/client_read.c supervisor/client_reply.c \
-	supervisor/images.c supervisor/janitor_link.c supervisor/lifecycle.c supervisor/listen.c supervisor/notify.c \
-	supervisor/perform.c supervisor/programs.c supervisor/publish.c supervisor/reconcile.c supervisor/record.c supervisor/routes.c \
-	supervisor/service.c supervisor/spawn.c supervisor/worker_link.c supervisor/worker_msg.c supervisor/worker_start.c
+	supervisor/driver_start.c supervisor/images.c supervisor/janitor_link.c supervisor/lifecycle.c supervisor/listen.c supervisor/notify.c \
+	supervisor/perform.c supervisor/programs.c supervisor/publish.c supervisor/reconcile.c supervisor/record.c supervisor/restore.c supervisor/routes.c \
+	supervisor/service.c supervisor/spawn.c supervisor/worker_adopt.c supervisor/worker_link.c supervisor/worker_msg.c supervisor/worker_start.c
 GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_read.c guest/file_sync.c guest/file_write.c \
 	guest/kill.c guest/mux.c guest/mux_input.c guest/out.c guest/path.c guest/shim.c guest/shim_run.c \
 	guest/sink.c guest/sys_clone.c guest/text.c guest/tree.c guest/users.c

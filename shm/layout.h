@@ -222,7 +222,9 @@ struct slot_sup {
 	uint32_t flags;		 /* SLOT_FLAG_* */
 	uint32_t waiters;
 	uint32_t leases;
+	uint32_t lease_span; /* no lease stands at this place or past it */
 	int32_t worker_pid;
+	uint32_t reserved;
 	uint64_t worker_start; /* clock ticks since boot */
 	char driver[16];
 	char isolation[16];
@@ -234,6 +236,7 @@ struct slot_sup {
 	uint64_t created_ns;
 	uint64_t state_ns;  /* when the state was entered */
 	uint64_t parked_ns; /* when it was last parked as warm, 0 never */
+	uint64_t leased_ns; /* when its newest lease was given, 0 never */
 	uint64_t created_wall_ms;
 	uint64_t updated_wall_ms;
 	uint64_t acquires;

@@ -78,6 +78,8 @@ int repair_check_sup(const struct slot_sup *part, uint32_t slots)
 	if (!link_is_sound(part->index_next, slots) || !link_is_sound(part->warm_prev, slots) ||
 	    !link_is_sound(part->warm_next, slots))
 		return -EINVAL;
+	if (part->lease_span > SHM_LEASES || part->leases > part->lease_span)
+		return -EINVAL;
 	state = IN(part->state);
 	if (!(state & (IN(SLOT_FREE) | IN(SLOT_QUARANTINED))) && part->generation == 0)
 		return -EINVAL;

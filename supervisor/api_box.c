@@ -8,6 +8,7 @@
 
 #include "lib/clock.h"
 #include "lib/digest.h"
+#include "lib/fault.h"
 #include "shm/slot.h"
 #include "supervisor/access.h"
 #include "supervisor/client.h"
@@ -229,6 +230,8 @@ void api_release(struct sbxd *s, struct client *c, const struct route_call *call
 	} else if ((b = find_box(s, c, call->match->id))) {
 		result = pool_release(s->pool, loop_now(s->loop), b->uid, b->token, lease);
 		publish_count(s, COUNTER_RELEASES);
+		publish_changed(s); /* what the client is told must be true for our successor too */
+		FAULT_POINT("sbxd.release.published");
 		buf_init(&out, 256);
 		json_out_init(&j, &out);
 		json_object_begin(&j, NULL);

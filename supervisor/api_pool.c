@@ -102,6 +102,7 @@ void api_reset_pool(struct sbxd *s, struct client *c, const struct route_call *c
 	json_out_init(&j, &out);
 	json_object_begin(&j, NULL);
 	json_put_uint(&j, "parked", pool_reset(s->pool, loop_now(s->loop)));
+	publish_changed(s); /* what the client is told must be true for our successor too */
 	json_object_end(&j);
 	client_reply_out(c, 200, &j);
 	buf_free(&out);

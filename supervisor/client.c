@@ -50,6 +50,15 @@ uint32_t clients_count(const struct clients *cs)
 	return cs->count;
 }
 
+bool clients_have(const struct clients *cs, uint64_t cookie)
+{
+	for (uint32_t i = 0; i < cs->max; i++) {
+		if (cs->slots[i] && cs->slots[i]->cookie == cookie)
+			return true;
+	}
+	return false;
+}
+
 struct client *client_by_req(struct clients *cs, uint64_t req)
 {
 	uint32_t index = (uint32_t)req;
@@ -90,9 +99,9 @@ static void refuse_connection(int fd)
 	fd_close(&fd);
 }
 
-static struct client *client_new(struct clients *cs, int fd)
+struct client *client_new(struct clients *cs, int fd)
 {
-	struct client *c = calloc(1, sizeof(*c));
+	struct client *c = cs->count < cs->max ? calloc(1, sizeof(*c)) : NULL;
 	socklen_t len = sizeof(c->cookie);
 
 	if (!c)
@@ -117,7 +126,7 @@ static struct client *client_new(struct clients *cs, int fd)
 
 void client_accept(struct clients *cs, int fd)
 {
-	if (cs->count >= cs->max || !client_new(cs, fd)) {
+	if (!client_new(cs, fd)) {
 		publish_count(cs->s, COUNTER_REJECTED_REQUESTS);
 		refuse_connection(fd);
 	}

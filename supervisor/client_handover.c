@@ -3,6 +3,7 @@
 #include <bsd/string.h>
 #include <errno.h>
 
+#include "lib/fd.h"
 #include "supervisor/client_int.h"
 
 int client_fd(const struct client *c)
@@ -28,6 +29,22 @@ void client_handed_over(struct client *c, struct worker *w, struct client_list *
 	c->worker = w;
 	c->worker_list = list;
 	TAILQ_INSERT_TAIL(list, c, link);
+}
+
+bool client_adopt(struct clients *cs, int fd, const struct ctl_conn *conn, struct worker *w,
+    struct client_list *list)
+{
+	struct client *c = client_new(cs, fd);
+
+	if (!c) {
+		fd_close(&fd);
+		return false;
+	}
+	(void)strlcpy(c->request_id, conn->request_id, sizeof(c->request_id));
+	(void)strlcpy(c->traceparent, conn->traceparent, sizeof(c->traceparent));
+	c->tied = true; /* some lease may be: the pool knows */
+	client_handed_over(c, w, list);
+	return true;
 }
 
 void client_forget_worker(struct client *c)

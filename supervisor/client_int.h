@@ -64,6 +64,10 @@ struct clients {
 struct http_in *clients_take_reader(struct clients *cs);
 void clients_give_reader(struct clients *cs, struct http_in **in);
 
+/* A record of the connection fd, watched; NULL, and fd is still the caller's, when there is no
+ * room. */
+struct client *client_new(struct clients *cs, int fd);
+
 static inline struct loop *client_loop(const struct client *c)
 {
 	return c->cs->s->loop;

@@ -30,6 +30,19 @@ void sbxd_shutdown(struct sbxd *s, const char *why)
 	pool_shutdown(s->pool, loop_now(s->loop));
 }
 
+void sbxd_leave(struct sbxd *s)
+{
+	if (s->shutting_down || s->leaving)
+		return;
+	log_info("leaving %u boxes to the next supervisor",
+	    s->seg.slot_count - pool_count(s->pool, SLOT_FREE));
+	s->leaving = true;
+	notify_send("STOPPING=1");
+	pool_leave(s->pool, loop_now(s->loop));
+	sbxd_settle(s);
+	loop_quit(s->loop);
+}
+
 static void on_finished(struct sbxd *s, void *ctx, const struct ctl_done *done)
 {
 	struct client *c = client_by_req(s->clients, s->shutdown_req);
@@ -87,10 +100,10 @@ static void reload(struct sbxd *s)
 		return;
 	}
 	if (config_reload(&s->config, &fresh, on_config_change, NULL, &err) == 0) {
-		sbxd_fill_rules(&s->config, &rules);
-		pool_set_rules(s->pool, &rules, loop_now(s->loop));
 		if (sbxd_fill_spec(s) < 0)
 			log_error("SHA-256 is not to be had: boxes stay as they were");
+		sbxd_fill_rules(s, &rules);
+		pool_set_rules(s->pool, &rules, loop_now(s->loop));
 	} else {
 		log_error("configuration not reloaded: %s", err.text);
 	}
@@ -108,7 +121,7 @@ static void on_signal(struct loop *l, struct loop_watch *w, uint32_t events)
 		if (info.ssi_signo == SIGHUP)
 			reload(s);
 		else if (info.ssi_signo == SIGUSR2)
-			log_warn("SIGUSR2: this version cannot leave its boxes to a successor");
+			sbxd_leave(s);
 		else
 			sbxd_shutdown(s, info.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM");
 	}

@@ -73,11 +73,9 @@ int main(int argc, char **argv)
 		config_free(&config);
 		return status;
 	}
-	if (config.listen_tcp.set || config.prewarm) {
-		(void)err_set(&err, ENOTSUP,
-		    config.prewarm
-			? "prewarm: this version keeps no stock of unused boxes; leave it 0"
-			: "listen_tcp: this version listens on the Unix socket only");
+	if (config.listen_tcp.set) {
+		(void)err_set(
+		    &err, ENOTSUP, "listen_tcp: this version listens on the Unix socket only");
 		config_free(&config);
 		return usage_error(&err);
 	}

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/clock.h"
+#include "lib/fault.h"
 #include "lib/log.h"
 #include "shm/hist.h"
 #include "shm/repair.h"
@@ -19,6 +20,7 @@
 #include "supervisor/record.h"
 #include "supervisor/sbxd.h"
 #include "supervisor/worker_link.h"
+#include "wire/rendezvous.h"
 
 /* The box an action is about, if it still is that box. */
 static const struct pool_box *action_box(const struct sbxd *s, const struct pool_action *a)
@@ -28,16 +30,10 @@ static const struct pool_box *action_box(const struct sbxd *s, const struct pool
 	return b && b->generation == a->generation ? b : NULL;
 }
 
-static void publish_now(struct sbxd *s, const struct pool_box *b)
-{
-	publish_box(s, b);
-	pool_published(s->pool, b);
-}
-
 static void tell(struct sbxd *s, const struct pool_action *a, enum ctl_type type)
 {
 	if (s->workers[a->slot])
-		worker_tell(s->workers[a->slot], (uint16_t)type, NULL);
+		worker_tell(s->workers[a->slot], (uint16_t)type, NULL, 0);
 }
 
 /* Which box an answer is for travels as its generation: its slot is found by that. */
@@ -50,6 +46,7 @@ static void on_image(struct sbxd *s, uint64_t generation, int prepared, const st
 		return;
 	if (b->state == SLOT_BOOTING && prepared >= 0) {
 		publish_now(s, b); /* the worker finds its slot as it shall be */
+		FAULT_POINT("sbxd.spawn.published");
 		worker_spawn(s, b, prepared);
 		return;
 	}
@@ -70,6 +67,7 @@ static void do_check(struct sbxd *s, const struct pool_action *a)
 {
 	publish_count(s, COUNTER_CHECKS);
 	tell(s, a, CTL_CHECK);
+	FAULT_POINT("sbxd.check");
 }
 
 static void do_park(struct sbxd *s, const struct pool_action *a)
@@ -84,10 +82,17 @@ static void do_promote(struct sbxd *s, const struct pool_action *a)
 		tell(s, a, CTL_PROMOTE);
 }
 
+/* Stock that becomes somebody's box: the worker takes requests under its id from now on. */
 static void do_claim(struct sbxd *s, const struct pool_action *a)
 {
-	(void)s;
-	(void)a; /* no worker has to know yet */
+	const struct pool_box *b = action_box(s, a);
+	struct ctl_claim claim = {0};
+
+	if (!b || !s->workers[a->slot])
+		return;
+	memcpy(claim.token, b->token, sizeof(claim.token));
+	worker_tell(s->workers[a->slot], CTL_CLAIM, &claim, sizeof(claim));
+	FAULT_POINT("sbxd.claim");
 }
 
 static void do_close(struct sbxd *s, const struct pool_action *a)
@@ -96,12 +101,14 @@ static void do_close(struct sbxd *s, const struct pool_action *a)
 	    .grace_ms = (uint32_t)(pool_rules(s->pool)->close_grace / NS_PER_MS)};
 
 	publish_count(s, COUNTER_CLOSES);
+	FAULT_POINT("sbxd.close");
 	if (s->workers[a->slot])
-		worker_tell(s->workers[a->slot], CTL_CLOSE, &order);
+		worker_tell(s->workers[a->slot], CTL_CLOSE, &order, sizeof(order));
 }
 
 static void do_kill(struct sbxd *s, const struct pool_action *a)
 {
+	FAULT_POINT("sbxd.kill");
 	if (s->workers[a->slot])
 		worker_kill(s->workers[a->slot]);
 }
@@ -120,6 +127,7 @@ static bool recover_slot(struct sbxd *s, uint32_t slot, char *why, size_t size)
 		(void)snprintf(why, size, "its scope lock cannot be recovered");
 		return false;
 	}
+	FAULT_POINT("sbxd.recover.locked");
 	mended = got == SCOPE_RECOVERED || repair_page(page, &slot) == 0;
 	scope_unlock(page);
 	if (got == SCOPE_RECOVERED)
@@ -139,8 +147,12 @@ static void on_cleaned(struct sbxd *s, void *ctx, const struct ctl_done *done)
 	bool ok = done->code == 0;
 
 	(void)strlcpy(why, done->text, sizeof(why));
+	FAULT_POINT("sbxd.cleaned");
 	if (ok)
 		ok = recover_slot(s, slot, why, sizeof(why));
+	if (ok)
+		(void)rendezvous_remove(s->runtime_dir, slot); /* or its next worker replaces it */
+	FAULT_POINT("sbxd.recovered");
 	if (!ok)
 		log_error("slot %u is quarantined: %s", slot, why);
 	hist_add(&s->seg.header->hists[HIST_CLOSE], loop_now(s->loop) - b->state_since);
@@ -154,6 +166,8 @@ static void do_clean(struct sbxd *s, const struct pool_action *a)
 	struct slot_work work;
 
 	sbxd_fill_site(s, &order.site);
+	/* It may be one that the last supervisor made otherwise. */
+	memcpy(order.site.driver, s->parts[a->slot].driver, sizeof(order.site.driver));
 	(void)strlcpy(order.name, s->parts[a->slot].name, sizeof(order.name));
 	/* Where the box was, in its worker's own words: a hint, which the driver proves before it
 	 * acts on it; what bears the box's name is found without it. */
@@ -186,8 +200,10 @@ static void do_grant(struct sbxd *s, const struct pool_action *a)
 
 	if (c && b) {
 		publish_now(s, b); /* the table shows the lease before the client knows of it */
+		FAULT_POINT("sbxd.grant.published");
 		record_lease(s, a, b, c);
 		api_acquire_granted(s, c, a);
+		FAULT_POINT("sbxd.grant.answered");
 	} else if (b) {
 		(void)pool_release(s->pool, loop_now(s->loop), b->uid, b->token, a->lease_id);
 	}
@@ -259,7 +275,6 @@ static void set_pool_timer(struct sbxd *s)
 
 void sbxd_settle(struct sbxd *s)
 {
-	const struct pool_box *b;
 	struct pool_action a;
 
 	if (s->settling)
@@ -267,9 +282,8 @@ void sbxd_settle(struct sbxd *s)
 	s->settling = true;
 	while (pool_next_action(s->pool, &a))
 		perform[a.kind](s, &a);
-	while ((b = pool_next_dirty(s->pool)))
-		publish_box(s, b);
-	publish_totals(s);
+	FAULT_POINT("sbxd.settle.performed");
+	publish_changed(s);
 	s->settling = false;
 	set_pool_timer(s);
 }

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "lib/clock.h"
+#include "lib/fault.h"
 #include "shm/index.h"
+#include "shm/lease.h"
 #include "shm/slot.h"
 #include "shm/warm.h"
 #include "supervisor/sbxd.h"
@@ -19,16 +21,16 @@ static void publish_part(struct sbxd *s, uint32_t slot)
 		slot_publish_sup(&s->seg.slots[slot], &s->parts[slot]);
 }
 
-static void publish_changed(struct sbxd *s, const uint32_t changed[WARM_CHANGED])
+static void publish_neighbours(struct sbxd *s, const uint32_t changed[WARM_CHANGED])
 {
 	for (int i = 0; i < WARM_CHANGED; i++)
 		publish_part(s, changed[i]);
 }
 
-static bool is_indexed(const struct slot_sup *part)
+/* Stock has no token: it is nobody's yet. */
+static bool is_indexed(const char *token, uint32_t state)
 {
-	return part->token[0] != '\0' && part->state != SLOT_FREE &&
-	       part->state != SLOT_QUARANTINED;
+	return token[0] != '\0' && state != SLOT_FREE && state != SLOT_QUARANTINED;
 }
 
 static void leave_lists(struct sbxd *s, uint32_t slot, bool leave_index, bool leave_warm)
@@ -40,7 +42,7 @@ static void leave_lists(struct sbxd *s, uint32_t slot, bool leave_index, bool le
 	if (leave_warm) {
 		warm_begin(&s->seg);
 		warm_remove(&s->seg, s->parts, slot, changed);
-		publish_changed(s, changed);
+		publish_neighbours(s, changed);
 		warm_end(&s->seg);
 	}
 }
@@ -54,24 +56,29 @@ static void enter_lists(struct sbxd *s, uint32_t slot, bool enter_index, bool en
 	if (enter_warm) {
 		warm_begin(&s->seg);
 		warm_append(&s->seg, s->parts, slot, changed);
-		publish_changed(s, changed);
+		publish_neighbours(s, changed);
 		warm_end(&s->seg);
 	}
 }
 
-static void fill_identity(const struct sbxd *s, const struct pool_box *b, struct slot_sup *part)
+/* Whose it is: stock learns that when it is claimed. */
+static void fill_identity(const struct pool_box *b, struct slot_sup *part)
 {
-	(void)strlcpy(part->token, b->token, sizeof(part->token));
-	(void)snprintf(part->name, sizeof(part->name), "sbxd-%s-%u-%llx", s->instance, b->slot,
-	    (unsigned long long)b->generation);
+	memcpy(part->token, b->token, sizeof(part->token));
 	memcpy(part->identity, b->identity, sizeof(part->identity));
 	memcpy(part->user, b->user, sizeof(part->user));
 	memcpy(part->thread, b->thread, sizeof(part->thread));
+	part->owner_uid = b->uid;
+}
+
+static void fill_making(const struct sbxd *s, const struct pool_box *b, struct slot_sup *part)
+{
+	(void)snprintf(part->name, sizeof(part->name), "sbxd-%s-%u-%llx", s->instance, b->slot,
+	    (unsigned long long)b->generation);
 	memcpy(part->spec_digest, b->spec.digest, sizeof(part->spec_digest));
 	memcpy(part->image, b->spec.image, sizeof(part->image));
 	(void)strlcpy(part->driver, s->driver, sizeof(part->driver));
 	(void)strlcpy(part->isolation, s->isolation, sizeof(part->isolation));
-	part->owner_uid = b->uid;
 	part->memory_mib = b->spec.memory_mib;
 	part->cpus_milli = b->spec.cpus_milli;
 	part->disk_mib = b->spec.disk_mib;
@@ -99,6 +106,7 @@ static void fill_state(const struct sbxd *s, const struct pool_box *b, struct sl
 	part->state = b->state;
 	part->state_ns = b->state_since;
 	part->parked_ns = b->parked;
+	part->leased_ns = b->leased;
 	part->flags = b->flags;
 	part->waiters = b->waiters;
 	part->leases = b->lease_count;
@@ -125,32 +133,69 @@ static void begin_part(const struct sbxd *s, const struct pool_box *b, struct sl
 	    .warm_next = SHM_NONE,
 	};
 	if (b->state != SLOT_FREE)
-		fill_identity(s, b, part);
+		fill_making(s, b, part);
 }
 
-void publish_box(struct sbxd *s, const struct pool_box *b)
+/*
+ * Before the part: a lease that its box does not show is none, and a new box begins without any.
+ * Returns the new span of places.
+ */
+static uint32_t publish_leases(struct sbxd *s, const struct pool_box *b, uint32_t span)
+{
+	struct shm_slot *slot = &s->seg.slots[b->slot];
+	const struct pool_lease *l;
+
+	for (uint32_t i = 0; i < span; i++) {
+		if (!(b->places[i / 64] >> (i % 64) & 1))
+			lease_clear(slot, i);
+	}
+	TAILQ_FOREACH (l, &b->leases, link) {
+		lease_publish(slot, l->place, l->id, l->cookie, l->expires);
+		if (l->place >= span)
+			span = l->place + 1U;
+	}
+	return b->lease_count ? span : 0;
+}
+
+static void publish_box(struct sbxd *s, const struct pool_box *b)
 {
 	struct slot_sup *part = &s->parts[b->slot];
 	bool fresh = part->generation != b->generation;
-	bool indexed = is_indexed(part);
+	bool indexed = is_indexed(part->token, part->state);
 	bool warm = part->state == SLOT_WARM;
-	bool to_index = b->state != SLOT_FREE && b->state != SLOT_QUARANTINED;
+	bool to_index = is_indexed(b->token, b->state);
 	bool to_warm = b->state == SLOT_WARM;
+	uint32_t span;
 	/* Or parked anew without having been shown in between: it is the newest now. */
 	bool elsewhere = fresh || part->parked_ns != b->parked || part->acquires != b->acquires;
 
 	leave_lists(s, b->slot, indexed && (fresh || !to_index), warm && (elsewhere || !to_warm));
+	FAULT_POINT("sbxd.publish.unlisted");
+	span = publish_leases(s, b, part->lease_span);
 	if (fresh)
 		begin_part(s, b, part);
+	fill_identity(b, part);
 	fill_state(s, b, part);
+	part->lease_span = span;
+	FAULT_POINT("sbxd.publish.leases");
 	enter_lists(s, b->slot, to_index && (fresh || !indexed), to_warm && (elsewhere || !warm));
 	publish_part(s, b->slot);
+	FAULT_POINT("sbxd.publish.part");
 }
 
-void publish_totals(struct sbxd *s)
+void publish_now(struct sbxd *s, const struct pool_box *b)
+{
+	publish_box(s, b);
+	pool_published(s->pool, b);
+}
+
+void publish_changed(struct sbxd *s)
 {
 	struct shm_header *h = s->seg.header;
+	const struct pool_box *b;
 
+	while ((b = pool_next_dirty(s->pool)))
+		publish_box(s, b);
 	atomic_store_explicit(&h->waiters, pool_waiters(s->pool), memory_order_relaxed);
 	atomic_store_explicit(&h->replicas, pool_rules(s->pool)->replicas, memory_order_relaxed);
 }

@@ -1,134 +1,172 @@
 /*
- * reconcile: what a new supervisor does about what a dead one left behind. Runs in sbxd before it
- * serves; dying here leaves the same remains for the next one.
+ * reconcile: finds the table, the workers and the boxes of a dead supervisor. Runs in sbxd before
+ * it serves; dying here leaves the same to the next one.
  */
 #include "supervisor/reconcile.h"
 
+#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-#include "drivers/driver.h"
+#include "lib/fault.h"
 #include "lib/fd.h"
 #include "lib/log.h"
 #include "lib/proc.h"
 #include "shm/segment.h"
-#include "shm/slot.h"
 #include "supervisor/sbxd.h"
+#include "wire/rendezvous.h"
 
-#define RECONCILE_WAIT_MS 10000
+/* ---- the table ---- */
 
-/*
- * Is it a worker of that slot? The page with its pid was the worker's to write, and what it says
- * must not make us kill a stranger: the program and the uid are the kernel's word.
- */
-static bool is_worker(const struct sbxd *s, pid_t pid, uint32_t slot)
+static int make_table(struct sbxd *s, struct err *err)
 {
-	uid_t uid = s->uid == 0
-			? s->config.namespace_uid_base + slot * DRIVER_UIDS + DRIVER_WORKER_UID
-			: s->uid;
-	char path[32];
-	char exe[CTL_PATH];
-	char status[1024];
-	const char *name;
-	const char *field;
-	ssize_t n;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	n = readlink(path, exe, sizeof(exe) - 1);
-	if (n < 0)
-		return false;
-	exe[n] = '\0';
-	name = strrchr(exe, '/');
-	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	if (!name || strncmp(name, "/sbx-worker", 11) != 0 ||
-	    fd_read_file_at(AT_FDCWD, path, status, sizeof(status)) < 0)
-		return false;
-	field = strstr(status, "\nUid:\t");
-	/* Before it has dropped its privileges a worker still has ours. */
-	return field &&
-	       (strtoul(field + 6, NULL, 10) == uid || strtoul(field + 6, NULL, 10) == s->uid);
+	return segment_create(s->segment_name, s->instance, s->config.max_boxes,
+	    s->config.max_concurrent_boots, &s->seg, err);
 }
 
-/* SIGKILL to the worker of a slot; its pidfd, or -1 when there is none any more. */
-static int kill_worker(const struct sbxd *s, const struct shm_slot *page, uint32_t slot)
+static int replace_table(struct sbxd *s, struct err *err)
 {
-	struct slot_sup sup;
-	int pidfd;
+	int rc = segment_unlink(s->segment_name);
 
-	if (slot_read_sup(page, &sup) < 0 || sup.state == SLOT_FREE || sup.worker_pid <= 0)
-		return -1;
-	pidfd = proc_open_exact(sup.worker_pid, sup.worker_start);
-	if (pidfd < 0)
-		return -1;
-	if (is_worker(s, sup.worker_pid, slot))
-		(void)proc_signal(pidfd, SIGKILL); /* -ESRCH: gone meanwhile */
-	else
-		fd_close(&pidfd);
-	return pidfd;
-}
-
-/* Ends every worker that the segment names, all at once, then waits; their boxes die with them. */
-static uint32_t end_workers(const struct sbxd *s, const struct segment *seg)
-{
-	uint32_t slots = seg->slot_count;
-	int *pidfds = calloc(slots, sizeof(int));
-	uint32_t count = 0;
-
-	if (!pidfds)
-		return 0; /* they end by themselves, after orphan_grace */
-	for (uint32_t i = 0; i < slots; i++)
-		pidfds[i] = kill_worker(s, &seg->slots[i], i);
-	for (uint32_t i = 0; i < slots; i++) {
-		if (pidfds[i] < 0)
-			continue;
-		count++;
-		if (proc_wait_gone(pidfds[i], RECONCILE_WAIT_MS) < 0)
-			log_error("the worker of the dead supervisor's slot %u does not end", i);
-		fd_close(&pidfds[i]);
-	}
-	free(pidfds);
-	return count;
-}
-
-static int take_apart(struct sbxd *s, struct err *err)
-{
-	struct segment seg;
-	uint32_t ended;
-	int rc = segment_attach(s->segment_name, true, &seg, err);
-
+	FAULT_POINT("sbxd.table.unlinked");
 	if (rc < 0)
-		return rc;
-	ended = end_workers(s, &seg);
-	log_warn("the last supervisor died: %u of its workers were ended", ended);
-	segment_close(&seg);
+		return err_sys(err, -rc, "remove shared memory %s", s->segment_name);
+	return make_table(s, err);
+}
+
+/* A table of another size is replaced when there is nothing in it to lose. */
+static int resize_table(struct sbxd *s, struct err *err)
+{
+	uint32_t slots = s->seg.slot_count;
+
+	if (slots == s->config.max_boxes)
+		return 0;
+	if (atomic_load(&s->seg.header->state_count[SLOT_FREE]) == slots) {
+		segment_close(&s->seg);
+		return replace_table(s, err);
+	}
+	log_warn("max_boxes %u: it stays %u as long as boxes of the last supervisor live",
+	    s->config.max_boxes, slots);
 	return 0;
 }
 
-int reconcile_segment(struct sbxd *s, struct err *err)
+static int take_over(struct sbxd *s, struct err *err)
 {
 	struct err why = {0};
-	int rc = 0;
+	int rc = segment_attach(s->segment_name, true, &s->seg, &why);
+
+	if (rc == -EBUSY)
+		return err_set(err, EBUSY, "%s", why.text);
+	if (rc < 0) {
+		log_warn("%s: it is made anew", why.text);
+		return replace_table(s, err);
+	}
+	FAULT_POINT("sbxd.table.taken");
+	rc = segment_reset_boots(&s->seg, s->config.max_concurrent_boots);
+	return rc < 0 ? err_sys(err, -rc, "boot permits") : resize_table(s, err);
+}
+
+int reconcile_table(struct sbxd *s, struct err *err)
+{
+	struct err why = {0};
 
 	switch (segment_probe(s->segment_name, &why)) {
 	case SEGMENT_ABSENT:
-		return 0;
+		return make_table(s, err);
 	case SEGMENT_LIVE:
 		return err_set(
 		    err, EBUSY, "instance %s has a supervisor already: %s", s->instance, why.text);
 	case SEGMENT_ORPHANED:
-		rc = take_apart(s, err);
-		break;
+		return take_over(s, err);
 	case SEGMENT_FOREIGN:
-		log_warn("shared memory %s cannot be used and is made anew: %s", s->segment_name,
-		    why.text);
 		break;
 	}
-	if (rc == 0)
-		rc = segment_unlink(s->segment_name);
-	return rc < 0 ? err_sys(err, -rc, "remove shared memory %s", s->segment_name) : 0;
+	log_warn("shared memory %s cannot be used and is made anew: %s", s->segment_name, why.text);
+	return replace_table(s, err);
+}
+
+/* ---- workers that nobody knows ---- */
+
+/*
+ * The process that listens at the socket of a slot, held: it was the one before the pidfd was
+ * opened and is the one after, so the pid was not given to another in between. -1: none.
+ */
+static int hold_listener(const struct sbxd *s, uint32_t slot, pid_t *pid)
+{
+	FD_SCOPED int first = rendezvous_connect(s->runtime_dir, slot, pid);
+	FD_SCOPED int second = -1;
+	uint64_t start;
+	pid_t again = 0;
+	int pidfd;
+
+	if (first < 0 || proc_start_time(*pid, &start) < 0)
+		return -1;
+	pidfd = proc_open_exact(*pid, start);
+	second = rendezvous_connect(s->runtime_dir, slot, &again);
+	if (second < 0 || again != *pid)
+		fd_close(&pidfd);
+	return pidfd < 0 ? -1 : pidfd;
+}
+
+static void end_stray(const struct sbxd *s, uint32_t slot)
+{
+	pid_t pid = 0;
+	FD_SCOPED int pidfd = hold_listener(s, slot, &pid);
+
+	if (pidfd >= 0) {
+		log_warn("worker %d of slot %u is in no table: killed", (int)pid, slot);
+		(void)proc_signal(pidfd, SIGKILL); /* -ESRCH: gone meanwhile */
+	}
+	(void)rendezvous_remove(s->runtime_dir, slot); /* the next worker would replace it */
+}
+
+void reconcile_strays(struct sbxd *s)
+{
+	char path[CTL_PATH + sizeof(RENDEZVOUS_DIR)];
+	const struct dirent *e;
+	DIR *dir;
+
+	(void)snprintf(path, sizeof(path), "%s/" RENDEZVOUS_DIR, s->runtime_dir);
+	dir = opendir(path);
+	if (!dir) {
+		log_error("open %s: %s", path, strerror(errno));
+		return;
+	}
+	while ((e = readdir(dir))) {
+		char *end;
+		unsigned long slot = strtoul(e->d_name, &end, 10);
+
+		if (e->d_name[0] < '0' || e->d_name[0] > '9' || *end || slot >= SHM_MAX_SLOTS)
+			continue;
+		if (slot >= s->seg.slot_count || !s->workers[slot])
+			end_stray(s, (uint32_t)slot);
+	}
+	(void)closedir(dir); /* it was only read */
+}
+
+/* ---- boxes ---- */
+
+int reconcile_kept(const struct sbxd *s)
+{
+	int fd = memfd_create("sbxd-kept", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	for (uint32_t i = 0; i < s->seg.slot_count; i++) {
+		const struct slot_sup *part = &s->parts[i];
+		size_t len = strlen(part->name) + 1;
+
+		if (len == 1 || part->state == SLOT_FREE || part->state == SLOT_QUARANTINED)
+			continue;
+		if (write(fd, part->name, len) != (ssize_t)len) {
+			fd_close(&fd);
+			return -ENOSPC;
+		}
+	}
+	return fd;
 }

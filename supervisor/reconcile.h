@@ -1,4 +1,6 @@
-/* reconcile: what a new supervisor does about what a dead one left behind. */
+/*
+ * reconcile: what a new supervisor does about what a dead one left behind.
+ */
 #ifndef SBXD_SUPERVISOR_RECONCILE_H
 #define SBXD_SUPERVISOR_RECONCILE_H
 
@@ -7,11 +9,20 @@
 struct sbxd;
 
 /*
- * Looks at the segment under s->segment_name. None: nothing to do. A live supervisor's: -EBUSY. A
- * dead one's: ends its workers and boxes, each proven by pid and start time, and removes the
- * segment. Not ours or not readable: removed when it is ours, else -EPERM. Waits, bounded: only at
- * start. 0 or -errno with *err.
+ * Opens s->seg: takes over the table of a supervisor that is gone, or makes a new one. What stands
+ * under the name and cannot be used is said and replaced; boxes of such a table are found by their
+ * names (CTL_SWEEP), their workers by reconcile_strays(). -EBUSY when a supervisor lives there; or
+ * -errno, with *err.
  */
-int reconcile_segment(struct sbxd *s, struct err *err);
+int reconcile_table(struct sbxd *s, struct err *err);
+
+/* Ends every worker of this instance that is not in s->workers, and removes its socket. */
+void reconcile_strays(struct sbxd *s);
+
+/*
+ * A memfd with the names of all boxes that are in the table, each ended by a NUL: those that
+ * CTL_SWEEP shall spare. The caller's; or -errno.
+ */
+int reconcile_kept(const struct sbxd *s);
 
 #endif

@@ -63,7 +63,9 @@ struct sbxd {
 	struct loop_timer pool_timer;
 	struct loop_timer heartbeat;
 
+	uint32_t adopting; /* workers of the last supervisor that have not said all yet */
 	bool settling;
+	bool leaving;	    /* the boxes are left to a successor */
 	bool shutting_down; /* asked to end: also while it starts */
 	bool drained;
 	uint64_t shutdown_req; /* client that waits for the end of the shutdown, 0 none */
@@ -77,6 +79,9 @@ void sbxd_settle(struct sbxd *s);
 /* Begins the orderly end: no new acquires, every box closed, then the loop ends. Idempotent. */
 void sbxd_shutdown(struct sbxd *s, const char *why);
 
+/* Ends now and leaves every box, with its leases, to a successor. */
+void sbxd_leave(struct sbxd *s);
+
 /* The last box is gone: has the driver's traces removed, then ends the loop. */
 void sbxd_finish(struct sbxd *s);
 
@@ -84,14 +89,15 @@ void sbxd_finish(struct sbxd *s);
 int sbxd_fill_spec(struct sbxd *s);
 
 /* Fills the pool's rules from the configuration. */
-void sbxd_fill_rules(const struct config *c, struct pool_rules *out);
+void sbxd_fill_rules(const struct sbxd *s, struct pool_rules *out);
 
 /* What a driver needs to know of this service, for control messages. */
 void sbxd_fill_site(const struct sbxd *s, struct ctl_site *site);
 
-/* publish.c: writes the table's view of one box. */
-void publish_box(struct sbxd *s, const struct pool_box *b);
-void publish_totals(struct sbxd *s);
+/* publish.c: writes the table's view of one box now, of every box that changed, of the whole. What
+ * a client is told must stand in the table before: our successor knows only that. */
+void publish_now(struct sbxd *s, const struct pool_box *b);
+void publish_changed(struct sbxd *s);
 void publish_count(struct sbxd *s, enum shm_counter counter);
 
 #endif

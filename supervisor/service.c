@@ -20,6 +20,7 @@
 #include "shm/slot.h"
 #include "supervisor/api_acquire.h"
 #include "supervisor/client.h"
+#include "supervisor/driver_start.h"
 #include "supervisor/images.h"
 #include "supervisor/janitor_link.h"
 #include "supervisor/lifecycle.h"
@@ -45,10 +46,12 @@ void sbxd_fill_site(const struct sbxd *s, struct ctl_site *site)
 	(void)strlcpy(site->runtime_dir, s->runtime_dir, sizeof(site->runtime_dir));
 }
 
-void sbxd_fill_rules(const struct config *c, struct pool_rules *out)
+void sbxd_fill_rules(const struct sbxd *s, struct pool_rules *out)
 {
+	const struct config *c = &s->config;
+
 	*out = (struct pool_rules){
-	    .slots = c->max_boxes,
+	    .slots = s->seg.slot_count,
 	    .replicas = c->replicas,
 	    .policy = (enum replica_policy)c->replica_policy,
 	    .burst_limit = c->burst_limit,
@@ -60,6 +63,8 @@ void sbxd_fill_rules(const struct config *c, struct pool_rules *out)
 	    .check_timeout = c->health_check_timeout_ns,
 	    .boot_timeout = c->boot_timeout_ns,
 	    .close_grace = CLOSE_GRACE,
+	    .prewarm = c->prewarm,
+	    .stock = s->spec,
 	};
 }
 
@@ -90,7 +95,7 @@ static uint64_t gauge_activity(void *ctx, uint32_t slot)
 static int claim_descriptors(struct sbxd *s, struct err *err)
 {
 	struct rlimit lim;
-	rlim_t need = OWN_FDS + 2UL * s->config.max_boxes; /* two for each worker */
+	rlim_t need = OWN_FDS + 2UL * s->seg.slot_count; /* two for each worker */
 
 	if (getrlimit(RLIMIT_NOFILE, &lim) < 0)
 		return err_sys(err, errno, "getrlimit");
@@ -100,7 +105,7 @@ static int claim_descriptors(struct sbxd *s, struct err *err)
 		return err_set(err, EMFILE,
 		    "RLIMIT_NOFILE %llu is too low for max_boxes %u: raise it (LimitNOFILE=) to "
 		    "%llu",
-		    (unsigned long long)lim.rlim_cur, s->config.max_boxes,
+		    (unsigned long long)lim.rlim_cur, s->seg.slot_count,
 		    (unsigned long long)need + CLIENTS_MIN);
 	s->clients_max =
 	    lim.rlim_cur - need > CLIENTS_MAX ? CLIENTS_MAX : (uint32_t)(lim.rlim_cur - need);
@@ -124,22 +129,14 @@ static int find_admin_group(struct sbxd *s, struct err *err)
 
 static int open_table(struct sbxd *s, struct err *err)
 {
-	int rc = reconcile_segment(s, err);
+	int rc = reconcile_table(s, err);
 
-	if (rc == 0)
-		rc = segment_create(s->segment_name, s->instance, s->config.max_boxes,
-		    s->config.max_concurrent_boots, &s->seg, err);
 	if (rc < 0)
 		return rc;
-	s->parts = calloc(s->config.max_boxes, sizeof(struct slot_sup));
-	s->workers = calloc(s->config.max_boxes, sizeof(struct worker *));
+	s->parts = calloc(s->seg.slot_count, sizeof(struct slot_sup));
+	s->workers = calloc(s->seg.slot_count, sizeof(struct worker *));
 	if (!s->parts || !s->workers)
-		return err_set(err, ENOMEM, "no memory for %u slots", s->config.max_boxes);
-	for (uint32_t i = 0; i < s->config.max_boxes; i++) {
-		s->parts[i].index_next = SHM_NONE;
-		s->parts[i].warm_prev = SHM_NONE;
-		s->parts[i].warm_next = SHM_NONE;
-	}
+		return err_set(err, ENOMEM, "no memory for %u slots", s->seg.slot_count);
 	record_self(s, EVENT_SUPERVISOR_START, SBX_VERSION);
 	return 0;
 }
@@ -168,117 +165,28 @@ static int make_pool(struct sbxd *s, struct err *err)
 
 	if (sbxd_fill_spec(s) < 0)
 		return err_set(err, EIO, "SHA-256 is not to be had");
-	sbxd_fill_rules(&s->config, &rules);
-	s->pool = pool_create(&rules, &gauge, 0);
+	sbxd_fill_rules(s, &rules);
+	s->pool = pool_create(&rules, &gauge, atomic_load(&s->seg.header->next_generation) - 1);
 	s->clients = clients_create(s, s->clients_max);
 	if (!s->pool || !s->clients)
 		return err_set(err, ENOMEM, "no memory for the pool");
 	return 0;
 }
 
-/* The answer to what start-up waits for. */
-struct awaited {
-	bool done;
-	struct ctl_done answer;
-};
-
-static void on_ordered(struct sbxd *s, void *ctx, const struct ctl_done *done)
-{
-	struct awaited *a = ctx;
-
-	(void)s;
-	a->answer = *done;
-	a->done = true;
-}
-
-static void on_image_ready(struct sbxd *s, uint64_t ctx, int prepared, const struct ctl_done *done)
-{
-	(void)prepared;
-	on_ordered(s, (void *)(uintptr_t)ctx, done);
-}
-
-/* Bounded: the janitor's link answers in any case. */
-static int await(struct sbxd *s, struct awaited *a, struct err *err)
-{
-	int rc = 0;
-
-	while (rc == 0 && !a->done)
-		rc = loop_step(s->loop, NS_PER_S);
-	if (rc < 0)
-		return err_sys(err, -rc, "wait for the janitor");
-	if (a->answer.code)
-		return err_set(err, a->answer.code, "driver %s: %s", s->driver, a->answer.text);
-	return 0;
-}
-
-static int order_and_wait(
-    struct sbxd *s, enum ctl_type type, int fd, struct awaited *a, struct err *err)
-{
-	struct ctl_prepare body = {0};
-	int rc;
-
-	*a = (struct awaited){0};
-	sbxd_fill_site(s, &body.site);
-	rc = janitor_order(s, &(struct janitor_order){
-				  .type = type,
-				  .body = &body,
-				  .len = sizeof(body),
-				  .fd = fd,
-				  .fn = on_ordered,
-				  .ctx = a,
-			      });
-	return rc < 0 ? err_sys(err, -rc, "%s", ctl_type_name(type)) : await(s, a, err);
-}
-
-/* What a dead supervisor left is removed by name; then the configured image is made ready. */
-static int prepare_driver(struct sbxd *s, struct err *err)
-{
-	FD_SCOPED int kept = memfd_create("sbxd-kept", MFD_CLOEXEC);
-	struct awaited a;
-	int rc;
-
-	if (kept < 0)
-		return err_sys(err, errno, "memfd");
-	(void)strlcpy(s->driver, s->config.driver, sizeof(s->driver));
-	if (!strcmp(s->driver, "auto"))
-		(void)snprintf(s->driver, sizeof(s->driver), "namespace");
-	rc = programs_find(s, err);
-	if (rc == 0)
-		rc = janitor_start(s, err);
-	if (rc == 0)
-		rc = order_and_wait(s, CTL_SWEEP, kept, &a, err);
-	if (rc == 0 && a.answer.count)
-		log_warn("%u boxes that a dead supervisor left were cleaned up", a.answer.count);
-	if (rc == 0)
-		rc = order_and_wait(s, CTL_FINISH, -1, &a, err);
-	if (rc < 0)
-		return rc;
-	a = (struct awaited){0};
-	image_need(s, s->config.image, on_image_ready, (uint64_t)(uintptr_t)&a);
-	rc = await(s, &a, err);
-	if (rc < 0)
-		return rc;
-	s->pauses = a.answer.pauses != 0;
-	(void)strlcpy(s->isolation, a.answer.isolation, sizeof(s->isolation));
-	if (a.answer.warning[0])
-		log_warn("driver %s: %s", s->driver, a.answer.warning);
-	return 0;
-}
-
 static int start(struct sbxd *s, struct err *err)
 {
-	int rc = claim_descriptors(s, err);
+	int rc = find_admin_group(s, err);
 
-	if (rc == 0)
-		rc = find_admin_group(s, err);
 	if (rc == 0)
 		rc = lifecycle_watch_signals(s, err);
 	if (rc == 0)
 		rc = open_table(s, err);
 	if (rc == 0)
+		rc = claim_descriptors(s, err);
+	if (rc == 0)
 		rc = make_pool(s, err);
 	if (rc == 0)
-		rc = prepare_driver(s, err);
+		rc = driver_begin(s, err);
 	if (rc == 0 && s->shutting_down)
 		rc = err_set(err, ECANCELED, "told to end while starting");
 	if (rc == 0)
@@ -294,16 +202,6 @@ static int start(struct sbxd *s, struct err *err)
 	return 0;
 }
 
-/* A start that came to nothing leaves nothing of the driver's. */
-static void abandon_start(struct sbxd *s)
-{
-	struct awaited a;
-	struct err err = {0};
-
-	if (s->janitor && order_and_wait(s, CTL_FINISH, -1, &a, &err) < 0)
-		log_error("%s", err.text);
-}
-
 static void stop(struct sbxd *s)
 {
 	listen_close(s);
@@ -315,7 +213,10 @@ static void stop(struct sbxd *s)
 	if (s->seg.header) {
 		bool left = s->pool && pool_count(s->pool, SLOT_FREE) != pool_rules(s->pool)->slots;
 
-		record_self(s, EVENT_SUPERVISOR_STOP, left ? "with boxes left" : "clean");
+		record_self(s, EVENT_SUPERVISOR_STOP,
+		    s->leaving ? "boxes left to a successor"
+		    : left     ? "with boxes left"
+			       : "clean");
 		segment_close(&s->seg);
 		if (!left) /* else it stays, for shm dump and the next start */
 			(void)segment_unlink(s->segment_name);
@@ -360,7 +261,7 @@ int service_run(const struct options *o, const struct paths *paths,
 	}
 	rc = start(&s, &err);
 	if (rc < 0)
-		abandon_start(&s);
+		driver_abandon(&s);
 	else
 		rc = loop_run(s.loop);
 	if (rc < 0 && !s.shutting_down) {

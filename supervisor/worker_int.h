@@ -28,6 +28,9 @@ struct worker {
 	uint64_t heard_ns; /* when it said anything last */
 	uint64_t asked_ns; /* when it was asked whether it lives, 0: it has answered */
 	bool greeted;
+	bool adopted;	   /* it was another supervisor's: not our child */
+	bool settling;	   /* adopted, and has not said all of what it has in its hands */
+	uint32_t held_due; /* CTL_HELD that are still to come */
 	uint64_t check_ns; /* when the running health check was sent */
 	int pidfd;
 	int ctl; /* -1 once the worker closed its end */
@@ -38,6 +41,9 @@ struct worker {
 	uint32_t queued;
 	struct client_list handed; /* connections in its hands */
 };
+
+/* A record without a process, in s->workers[slot]. NULL without memory. */
+struct worker *worker_new(struct sbxd *s, uint32_t slot, uint64_t gen);
 
 /* Sends what is queued, as far as the socket takes it. */
 void worker_flush(struct worker *w);

@@ -10,10 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/fault.h"
 #include "lib/fd.h"
 #include "lib/log.h"
 #include "lib/proc.h"
 #include "supervisor/spawn.h"
+#include "supervisor/worker_adopt.h"
 #include "supervisor/worker_int.h"
 
 #define WORKER_PATIENCE 4 /* times health_check_timeout, for a worker to say that it lives */
@@ -38,12 +40,16 @@ void worker_pulse(struct worker *w)
 	uint64_t now = loop_now(w->s->loop);
 	uint64_t silence = pool_rules(w->s->pool)->check_timeout;
 
-	if (w->asked_ns && now - w->asked_ns > WORKER_PATIENCE * silence) {
+	if (w->settling && now - w->heard_ns > silence) {
+		pool_not_adopted(w->s->pool, now, w->slot, w->gen, "its worker did not say hello");
+		worker_kill(w);
+		worker_adopt_done(w);
+	} else if (w->asked_ns && now - w->asked_ns > WORKER_PATIENCE * silence) {
 		log_warn("worker %d of slot %u hangs: killed", (int)w->pid, w->slot);
 		worker_kill(w);
 	} else if (!w->asked_ns && !TAILQ_EMPTY(&w->handed) && now - w->heard_ns > silence) {
 		w->asked_ns = now;
-		worker_tell(w, CTL_PING, NULL);
+		worker_tell(w, CTL_PING, NULL, 0);
 	}
 }
 
@@ -112,18 +118,18 @@ static int worker_queue(struct worker *w, uint16_t type, const void *body, size_
 	return 0;
 }
 
-void worker_tell(struct worker *w, uint16_t type, const struct ctl_close *close)
+void worker_tell(struct worker *w, uint16_t type, const void *body, size_t len)
 {
 	int rc;
 
 	if (type == CTL_CHECK)
 		w->check_ns = loop_now(w->s->loop);
 	if (TAILQ_EMPTY(&w->queue)) {
-		rc = w->ctl < 0 ? -EPIPE : ctl_send(w->ctl, type, 0, w->gen, close, NULL, 0, -1);
+		rc = w->ctl < 0 ? -EPIPE : ctl_send(w->ctl, type, 0, w->gen, body, NULL, 0, -1);
 		if (rc != -EAGAIN)
 			return; /* sent; or there is nobody to send to, and the pidfd will say so */
 	}
-	(void)worker_queue(w, type, close, close ? sizeof(*close) : 0, NULL, 0, -1);
+	(void)worker_queue(w, type, body, len, NULL, 0, -1);
 }
 
 int worker_hand_over(struct worker *w, struct client *c, const void *bytes, size_t n)
@@ -147,6 +153,7 @@ int worker_hand_over(struct worker *w, struct client *c, const void *bytes, size
 	}
 	if (rc < 0)
 		return rc;
+	FAULT_POINT("sbxd.handover.sent");
 	client_handed_over(c, w, &w->handed);
 	publish_count(w->s, COUNTER_HANDOVERS);
 	return 0;
@@ -154,10 +161,28 @@ int worker_hand_over(struct worker *w, struct client *c, const void *bytes, size
 
 /* ---- the end ---- */
 
+struct worker *worker_new(struct sbxd *s, uint32_t slot, uint64_t gen)
+{
+	struct worker *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->s = s;
+	w->slot = slot;
+	w->gen = gen;
+	w->spawned_ns = w->heard_ns = loop_now(s->loop);
+	w->ctl = w->pidfd = w->ctl_watch.fd = w->pid_watch.fd = -1;
+	TAILQ_INIT(&w->queue);
+	TAILQ_INIT(&w->handed);
+	s->workers[slot] = w;
+	return w;
+}
+
 void worker_free(struct worker *w)
 {
 	struct outgoing *o;
 
+	worker_adopt_done(w);
 	worker_return_permit(w);
 	loop_del(w->s->loop, &w->ctl_watch);
 	loop_del(w->s->loop, &w->pid_watch);
@@ -190,10 +215,12 @@ void worker_on_exit(struct loop *l, struct loop_watch *watch, uint32_t events)
 
 	(void)events;
 	worker_read(w, WORKER_QUEUE_MAX); /* what it said before it ended still counts */
-	status = spawn_reap(w->pidfd);
+	status = w->adopted ? -ECHILD : spawn_reap(w->pidfd); /* only a parent learns how */
 	spawn_describe(status, how, sizeof(how));
 	log_debug("worker %d of slot %u %s", (int)w->pid, w->slot, how);
+	FAULT_POINT("sbxd.worker.exited");
 	settle_connections(w);
+	FAULT_POINT("sbxd.worker.settled");
 	pool_worker_gone(s->pool, loop_now(l), w->slot, w->gen, status, how);
 	worker_free(w);
 	sbxd_settle(s);

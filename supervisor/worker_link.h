@@ -12,7 +12,6 @@
 #include "supervisor/pool.h"
 
 struct client;
-struct ctl_close;
 struct sbxd;
 struct worker;
 
@@ -22,8 +21,9 @@ struct worker;
  */
 void worker_spawn(struct sbxd *s, const struct pool_box *b, int prepared);
 
-/* Queues an order; close: the body of CTL_CLOSE, else NULL. A worker that takes none is killed. */
-void worker_tell(struct worker *w, uint16_t type, const struct ctl_close *close);
+/* Queues an order with the struct of its type, if it has one. A worker that takes none is killed.
+ */
+void worker_tell(struct worker *w, uint16_t type, const void *body, size_t len);
 
 /*
  * Hands the connection of c over: the bytes read so far and the descriptor go to the worker, c
@@ -34,7 +34,8 @@ int worker_hand_over(struct worker *w, struct client *c, const void *bytes, size
 
 /*
  * Called every second or so: a worker that has clients in its hands and says nothing is asked
- * whether it lives, and killed when it does not answer: no client hangs on a hung worker.
+ * whether it lives, and killed when it does not answer: no client hangs on a hung worker. One that
+ * was adopted and does not even say hello is killed sooner.
  */
 void worker_pulse(struct worker *w);
 

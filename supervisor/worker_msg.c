@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <sys/socket.h>
 
+#include "lib/fault.h"
 #include "lib/fd.h"
 #include "lib/log.h"
 #include "shm/hist.h"
+#include "supervisor/worker_adopt.h"
 #include "supervisor/worker_int.h"
 
 /* Without its channel a worker can only hold the box: it is killed, and we act on its end. */
@@ -29,19 +31,30 @@ static void contract_broken(struct worker *w, const char *how)
 
 static void on_hello(struct worker *w, struct ctl_msg *m)
 {
-	if (w->greeted) {
-		contract_broken(w, "a second hello");
-		return;
-	}
+	const char *wrong = w->greeted ? "a second hello" : NULL;
+
 	w->greeted = true;
 	log_debug("worker %d: slot %u up, state %u", (int)w->pid, m->body.hello.slot,
 	    m->body.hello.state);
+	if (!wrong && w->adopted)
+		wrong = worker_adopt_hello(w, m);
+	if (wrong)
+		contract_broken(w, wrong);
+}
+
+static void on_held(struct worker *w, struct ctl_msg *m)
+{
+	const char *wrong = worker_adopt_held(w, m);
+
+	if (wrong)
+		contract_broken(w, wrong);
 }
 
 static void on_booted(struct worker *w, struct ctl_msg *m)
 {
 	uint64_t now = loop_now(w->s->loop);
 
+	FAULT_POINT("sbxd.booted");
 	worker_return_permit(w);
 	hist_add(&w->s->seg.header->hists[HIST_BOOT], now - w->spawned_ns);
 	log_debug("worker %d: box booted in %llu us", (int)w->pid,
@@ -62,6 +75,7 @@ static void on_checked(struct worker *w, struct ctl_msg *m)
 	uint64_t now = loop_now(w->s->loop);
 	bool healthy = m->body.failed.code == 0;
 
+	FAULT_POINT("sbxd.checked");
 	hist_add(&w->s->seg.header->hists[HIST_CHECK], now - w->check_ns);
 	if (!healthy)
 		publish_count(w->s, COUNTER_CHECK_FAILURES);
@@ -82,6 +96,7 @@ static void on_handback(struct worker *w, struct ctl_msg *m)
 		return;
 	}
 	publish_count(w->s, COUNTER_HANDBACKS);
+	FAULT_POINT("sbxd.handback");
 	client_handed_back(c, m->tail, m->tail_len);
 }
 
@@ -89,6 +104,7 @@ static void on_conn_gone(struct worker *w, struct ctl_msg *m)
 {
 	struct client *c = client_find_handed(&w->handed, m->body.conn.cookie);
 
+	FAULT_POINT("sbxd.conn_gone");
 	if (c)
 		client_close(c);
 	else
@@ -118,6 +134,7 @@ typedef void worker_msg_fn(struct worker *w, struct ctl_msg *m);
 
 static worker_msg_fn *const on_message[CTL_TYPES] = {
     [CTL_HELLO] = on_hello,
+    [CTL_HELD] = on_held,
     [CTL_BOOTED] = on_booted,
     [CTL_FAILED] = on_failed,
     [CTL_PONG] = on_pong,

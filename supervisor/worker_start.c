@@ -2,10 +2,10 @@
 #include <bsd/string.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
+#include "lib/fault.h"
 #include "lib/fd.h"
 #include "lib/log.h"
 #include "supervisor/spawn.h"
@@ -74,28 +74,23 @@ static void worker_send_boot(struct worker *w, const struct pool_box *b)
 
 void worker_spawn(struct sbxd *s, const struct pool_box *b, int prepared)
 {
-	struct worker *w = calloc(1, sizeof(*w));
+	struct worker *w = worker_new(s, b->slot, b->generation);
 	char why[CTL_PATH + 128];
-	int rc;
+	int rc = -ENOMEM;
 
 	if (w) {
-		w->s = s;
-		w->slot = b->slot;
-		w->gen = b->generation;
-		w->spawned_ns = w->heard_ns = loop_now(s->loop);
-		w->ctl = w->pidfd = w->ctl_watch.fd = w->pid_watch.fd = -1;
-		TAILQ_INIT(&w->queue);
-		TAILQ_INIT(&w->handed);
-		s->workers[b->slot] = w;
 		w->permit = sem_trywait(&s->seg.header->boot_slots) ==
 			    0; /* the pool counts the same permits */
 		publish_count(s, COUNTER_BOOTS);
 		rc = worker_exec(w, prepared);
-	} else {
-		rc = -ENOMEM;
 	}
 	if (rc == 0) {
+		FAULT_POINT("sbxd.spawn.forked");
+		/* Before the order: without it the worker ends when we die, and with it our
+		 * successor knows whom to look for. */
+		publish_now(s, b);
 		worker_send_boot(w, b);
+		FAULT_POINT("sbxd.spawn.ordered");
 		return;
 	}
 	(void)snprintf(why, sizeof(why), "start %s: %s", s->worker_path, strerror(-rc));

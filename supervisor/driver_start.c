@@ -1,0 +1,144 @@
+/*
+ * driver_start: the janitor's first orders. Runs in sbxd before it serves; dying here at any point
+ * leaves what the next start finds by the table and by name.
+ */
+#include "supervisor/driver_start.h"
+
+#include <bsd/string.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/clock.h"
+#include "lib/fault.h"
+#include "lib/fd.h"
+#include "lib/log.h"
+#include "supervisor/images.h"
+#include "supervisor/janitor_link.h"
+#include "supervisor/programs.h"
+#include "supervisor/reconcile.h"
+#include "supervisor/restore.h"
+#include "supervisor/sbxd.h"
+
+/* The answer to what start-up waits for. */
+struct awaited {
+	bool done;
+	struct ctl_done answer;
+};
+
+static void on_ordered(struct sbxd *s, void *ctx, const struct ctl_done *done)
+{
+	struct awaited *a = ctx;
+
+	(void)s;
+	a->answer = *done;
+	a->done = true;
+}
+
+static void on_image_ready(struct sbxd *s, uint64_t ctx, int prepared, const struct ctl_done *done)
+{
+	(void)prepared;
+	on_ordered(s, (void *)(uintptr_t)ctx, done);
+}
+
+/* Bounded: the janitor's link answers in any case. */
+static int await(struct sbxd *s, struct awaited *a, struct err *err)
+{
+	int rc = 0;
+
+	while (rc == 0 && !a->done)
+		rc = loop_step(s->loop, NS_PER_S);
+	if (rc < 0)
+		return err_sys(err, -rc, "wait for the janitor");
+	if (a->answer.code)
+		return err_set(err, a->answer.code, "driver %s: %s", s->driver, a->answer.text);
+	return 0;
+}
+
+static int order_and_wait(
+    struct sbxd *s, enum ctl_type type, int fd, struct awaited *a, struct err *err)
+{
+	struct ctl_prepare body = {0};
+	int rc;
+
+	*a = (struct awaited){0};
+	sbxd_fill_site(s, &body.site);
+	rc = janitor_order(s, &(struct janitor_order){
+				  .type = type,
+				  .body = &body,
+				  .len = sizeof(body),
+				  .fd = fd,
+				  .fn = on_ordered,
+				  .ctx = a,
+			      });
+	return rc < 0 ? err_sys(err, -rc, "%s", ctl_type_name(type)) : await(s, a, err);
+}
+
+/* Boxes that nobody knows go; and where there is none at all, what they had in common. */
+static int clean_up(struct sbxd *s, struct err *err)
+{
+	FD_SCOPED int kept = reconcile_kept(s);
+	struct awaited a;
+	int rc;
+
+	if (kept < 0)
+		return err_sys(err, -kept, "list the boxes to keep");
+	rc = order_and_wait(s, CTL_SWEEP, kept, &a, err);
+	if (rc == 0 && a.answer.count)
+		log_warn("%u boxes that a dead supervisor left were cleaned up", a.answer.count);
+	FAULT_POINT("sbxd.start.swept");
+	if (rc == 0 && pool_count(s->pool, SLOT_FREE) == s->seg.slot_count)
+		rc = order_and_wait(s, CTL_FINISH, -1, &a, err);
+	return rc;
+}
+
+static int prepare_image(struct sbxd *s, struct err *err)
+{
+	struct awaited a = {0};
+	int rc;
+
+	image_need(s, s->config.image, on_image_ready, (uint64_t)(uintptr_t)&a);
+	rc = await(s, &a, err);
+	if (rc < 0)
+		return rc;
+	s->pauses = a.answer.pauses != 0;
+	(void)strlcpy(s->isolation, a.answer.isolation, sizeof(s->isolation));
+	if (a.answer.warning[0])
+		log_warn("driver %s: %s", s->driver, a.answer.warning);
+	return 0;
+}
+
+int driver_begin(struct sbxd *s, struct err *err)
+{
+	uint32_t alive;
+	int rc;
+
+	(void)strlcpy(s->driver, s->config.driver, sizeof(s->driver));
+	if (!strcmp(s->driver, "auto"))
+		(void)snprintf(s->driver, sizeof(s->driver), "namespace");
+	rc = programs_find(s, err);
+	if (rc == 0)
+		rc = janitor_start(s, err);
+	if (rc < 0)
+		return rc;
+	alive = restore_boxes(s);
+	if (alive)
+		log_info("%u boxes of the last supervisor live on", alive);
+	reconcile_strays(s);
+	FAULT_POINT("sbxd.start.restored");
+	rc = clean_up(s, err);
+	if (rc == 0)
+		rc = prepare_image(s, err);
+	if (rc == 0)
+		sbxd_settle(s);
+	return rc;
+}
+
+void driver_abandon(struct sbxd *s)
+{
+	struct awaited a;
+	struct err err = {0};
+
+	if (s->janitor && s->pool && pool_count(s->pool, SLOT_FREE) == s->seg.slot_count &&
+	    order_and_wait(s, CTL_FINISH, -1, &a, &err) < 0)
+		log_error("%s", err.text);
+}
