@@ -84,5 +84,7 @@ int main(int argc, char **argv)
 		config_free(&config);
 		return EXIT_FAILURE;
 	}
-	return service_run(&o, &paths, &sources, &config);
+	status = service_run(&o, &paths, &sources, &config);
+	rundir_tidy(&paths);
+	return status;
 }

@@ -12,6 +12,8 @@
 #include "lib/fd.h"
 #include "wire/rendezvous.h"
 
+#define WORKERS_LEN (PATHS_LEN + sizeof(RENDEZVOUS_DIR))
+
 /* Makes everything above the last component of path that is not there. */
 static int make_parents(const char *path, struct err *err)
 {
@@ -53,12 +55,25 @@ static int make_dir(const char *path, mode_t mode, uid_t uid, struct err *err)
 	return 0;
 }
 
+static void workers_path(const struct paths *p, char out[WORKERS_LEN])
+{
+	(void)snprintf(out, WORKERS_LEN, "%s/" RENDEZVOUS_DIR, p->runtime_dir);
+}
+
+void rundir_tidy(const struct paths *p)
+{
+	char workers[WORKERS_LEN];
+
+	workers_path(p, workers);
+	(void)rmdir(workers); /* not while there are workers in it */
+}
+
 int rundir_create(const struct paths *p, uid_t uid, struct err *err)
 {
-	char workers[PATHS_LEN + sizeof(RENDEZVOUS_DIR)];
+	char workers[WORKERS_LEN];
 	int rc = make_dir(p->runtime_dir, uid == 0 ? 0755 : 0700, uid, err);
 
-	(void)snprintf(workers, sizeof(workers), "%s/" RENDEZVOUS_DIR, p->runtime_dir);
+	workers_path(p, workers);
 	if (rc == 0)
 		rc = make_dir(workers, 0700, uid, err);
 	return rc < 0 ? rc : make_dir(p->state_dir, 0700, uid, err);

@@ -17,4 +17,7 @@
  */
 int rundir_create(const struct paths *p, uid_t uid, struct err *err);
 
+/* Removes what was made for workers, unless some live. */
+void rundir_tidy(const struct paths *p);
+
 #endif

@@ -78,8 +78,6 @@ class Start(unittest.TestCase):
             d.process.send_signal(signal.SIGHUP)
             wait_for("the new value", lambda: "memory_mib changed" in d.log())
             self.assertEqual(d.acquire("a", "2")["memory_mib"], 300)
-            d.process.send_signal(signal.SIGUSR2)
-            wait_for("the word", lambda: "SIGUSR2" in d.log())
             self.assertEqual((d.stop(), d.remains()), (0, []))
         finally:
             d.kill()
