@@ -37,8 +37,9 @@ enum http_kind {
  * the next head. */
 struct http_head {
 	enum http_method method;
-	uint16_t status; /* responses */
-	bool keep_alive; /* the connection may be used again; never after an HTTP/1.0 request */
+	uint16_t status;   /* responses */
+	bool keep_alive;   /* the connection may be used again; never after an HTTP/1.0 request */
+	bool takes_chunks; /* an answer to this request may be chunked: it is HTTP/1.1 */
 	bool chunked;
 	bool upgrade_websocket;
 	bool expect_continue;
@@ -55,6 +56,7 @@ struct http_head {
 	const char *websocket_key;
 	const char *idempotency_key;
 	const char *retry_after;
+	const char *last_event_id;
 };
 
 enum http_event {
@@ -91,6 +93,7 @@ struct http_reply {
 	unsigned int status;
 	const char *content_type; /* NULL: no body */
 	uint64_t content_length;  /* UINT64_MAX: chunked */
+	bool until_close;	  /* the end of the connection ends the body; for HTTP/1.0 */
 	bool keep_alive;
 	const char *request_id;	 /* answered back; NULL or "" is left out */
 	const char *traceparent; /* likewise */

@@ -19,6 +19,7 @@ enum field_id {
 	FIELD_WEBSOCKET_KEY,
 	FIELD_IDEMPOTENCY_KEY,
 	FIELD_RETRY_AFTER,
+	FIELD_LAST_EVENT_ID,
 	FIELD_REQUEST_ID,
 	FIELD_TRACEPARENT,
 	FIELD_ACCEPT,
@@ -50,6 +51,7 @@ static const struct {
     [FIELD_WEBSOCKET_KEY] = FIELD("Sec-WebSocket-Key", RULE_ONCE),
     [FIELD_IDEMPOTENCY_KEY] = FIELD("Idempotency-Key", RULE_ONCE),
     [FIELD_RETRY_AFTER] = FIELD("Retry-After", RULE_ONCE),
+    [FIELD_LAST_EVENT_ID] = FIELD("Last-Event-ID", RULE_ONCE),
     [FIELD_REQUEST_ID] = FIELD("X-Request-Id", RULE_TRACE),
     [FIELD_TRACEPARENT] = FIELD("traceparent", RULE_TRACE),
     [FIELD_ACCEPT] = FIELD("Accept", RULE_LIST),
@@ -274,6 +276,7 @@ int http_fields_read(enum http_kind kind, char *text, const struct http_raw *raw
 
 	/* An HTTP/1.0 client that asks to stay wants an answer that says so; it gets a close. */
 	h.keep_alive = raw->keep_alive && (http11 || kind == HTTP_RESPONSE);
+	h.takes_chunks = http11;
 	h.upgrade_websocket = raw->upgrade && http11 && h.method == HTTP_GET &&
 			      !strcasecmp(fields_text(&seen, FIELD_UPGRADE), "websocket");
 	h.expect_continue = http11 && h.content_length > 0 &&
@@ -286,6 +289,7 @@ int http_fields_read(enum http_kind kind, char *text, const struct http_raw *raw
 	h.websocket_key = fields_text(&seen, FIELD_WEBSOCKET_KEY);
 	h.idempotency_key = fields_text(&seen, FIELD_IDEMPOTENCY_KEY);
 	h.retry_after = fields_text(&seen, FIELD_RETRY_AFTER);
+	h.last_event_id = fields_text(&seen, FIELD_LAST_EVENT_ID);
 	*head = h;
 	return 0;
 }

@@ -116,7 +116,7 @@ static void reply_add_framing(
 	uint64_t length = r->content_type ? r->content_length : 0;
 	const char *begin;
 
-	if (r->status < 200 || r->status == 204 || r->status == 304)
+	if (r->status < 200 || r->status == 204 || r->status == 304 || r->until_close)
 		return;
 	if (length == UINT64_MAX) {
 		REPLY_ADD(p, "Transfer-Encoding: chunked\r\n");

@@ -14,7 +14,8 @@
 static void test_simple_get(void **state)
 {
 	static const char text[] = "GET /v1/boxes/a%20b?x=1&y=%2F HTTP/1.1\r\nHost: \r\n"
-				   "Authorization:  Bearer t \t\r\nretry-AFTER: 7\r\n\r\nNEXT";
+				   "Authorization:  Bearer t \t\r\nretry-AFTER: 7\r\n"
+				   "last-event-id: 12 \r\n\r\nNEXT";
 	struct seen s;
 
 	(void)state;
@@ -32,10 +33,11 @@ static void test_simple_get(void **state)
 		assert_string_equal(h->query, "x=1&y=%2F");
 		assert_string_equal(h->authorization, "Bearer t");
 		assert_string_equal(h->retry_after, "7");
+		assert_string_equal(h->last_event_id, "12");
 		assert_string_equal(h->content_type, "");
 		assert_string_equal(h->request_id, "");
 		assert_string_equal(h->traceparent, "");
-		assert_true(h->keep_alive);
+		assert_true(h->keep_alive && h->takes_chunks);
 		assert_false(h->chunked || h->upgrade_websocket || h->expect_continue);
 		assert_false(h->wants_ndjson);
 		assert_int_equal(h->content_length, 0);
@@ -147,11 +149,11 @@ static void test_http10(void **state)
 	(void)state;
 	feed(&s, HTTP_REQUEST, plain, sizeof(plain) - 1, 1000);
 	assert_int_equal(s.last, HTTP_END);
-	assert_false(http_in_head(s.in)->keep_alive);
+	assert_false(http_in_head(s.in)->keep_alive || http_in_head(s.in)->takes_chunks);
 	done(&s);
 	feed(&s, HTTP_REQUEST, stay, sizeof(stay) - 1, 1000);
 	assert_int_equal(s.last, HTTP_END);
-	assert_false(http_in_head(s.in)->keep_alive);
+	assert_false(http_in_head(s.in)->keep_alive || http_in_head(s.in)->takes_chunks);
 	done(&s);
 }
 

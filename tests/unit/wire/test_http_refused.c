@@ -91,6 +91,7 @@ static void test_refused_heads(void **state)
 	refused(REQ "Host: y\r\n\r\n", "Host is given twice");
 	refused("GET / HTTP/1.1\r\nX: y\r\n\r\n", "Host is missing");
 	refused(REQ "Authorization: a\r\nAuthorization: b\r\n\r\n", "Authorization is given twice");
+	refused(REQ "Last-Event-ID: 1\r\nLast-Event-ID: 2\r\n\r\n", "Last-Event-ID is given twice");
 	refused(REQ "A: b\r\n c\r\n\r\n", "begins with a blank");
 	refused(REQ "A: b\r\n\tc\r\n\r\n", "begins with a blank");
 	refused(" GET / HTTP/1.1\r\nHost: x\r\n\r\n", "begins with a blank");

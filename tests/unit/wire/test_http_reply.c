@@ -35,6 +35,10 @@ static void test_reply_forms(void **state)
 	    .content_type = "application/x-ndjson",
 	    .content_length = UINT64_MAX,
 	    .request_id = ""};
+	const struct http_reply until_close = {.status = 200,
+	    .content_type = "text/event-stream",
+	    .content_length = UINT64_MAX,
+	    .until_close = true};
 	const struct http_reply none = {.status = 202, .content_length = 7, .keep_alive = true};
 	const struct http_reply no_content = {.status = 204, .keep_alive = true};
 	const struct http_reply upgrade = {.status = 101, .extra = "Upgrade: websocket\r\n"};
@@ -46,6 +50,8 @@ static void test_reply_forms(void **state)
 			   "traceparent: t1\r\nA: b\r\nC: d\r\n\r\n");
 	check_reply(&chunked, "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\n"
 			      "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n");
+	check_reply(&until_close, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+				  "Connection: close\r\n\r\n");
 	check_reply(&none, "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n");
 	check_reply(&no_content, "HTTP/1.1 204 No Content\r\n\r\n");
 	check_reply(&upgrade, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n");
