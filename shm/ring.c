@@ -51,6 +51,13 @@ uint64_t ring_newest(const struct segment *s)
 	return next ? next - 1 : 0;
 }
 
+uint64_t ring_oldest(const struct segment *s)
+{
+	uint64_t newest = ring_newest(s);
+
+	return newest > s->ring_records ? newest - s->ring_records + 1 : 1;
+}
+
 int ring_read(const struct segment *s, uint64_t seq, struct shm_event *out)
 {
 	uint64_t copy[WORDS_OF(struct shm_event)];
@@ -72,6 +79,25 @@ int ring_read(const struct segment *s, uint64_t seq, struct shm_event *out)
 	copy[0] = seq;
 	memcpy(out, copy, sizeof(*out));
 	return 0;
+}
+
+int ring_follow(const struct segment *s, uint64_t *next, struct shm_event *out, uint64_t *lost)
+{
+	uint64_t newest = ring_newest(s);
+	uint64_t oldest = ring_oldest(s);
+	int rc = -ENOENT;
+
+	if (*next < oldest) {
+		*lost += oldest - *next;
+		*next = oldest;
+	}
+	/* What is overwritten meanwhile is passed over one by one. */
+	while (rc < 0 && *next <= newest) {
+		rc = ring_read(s, *next, out);
+		*lost += rc < 0;
+		*next += 1;
+	}
+	return rc == 0;
 }
 
 const char *ring_kind_name(uint32_t kind)
