@@ -46,6 +46,17 @@ static void name_box(const struct sbxd *s, struct shm_event *ev, const struct po
 	memcpy(ev->token, b->token, sizeof(ev->token));
 }
 
+/* A box that is no more bears no name, but the table shows it until its slot is published again. */
+static void name_gone_box(const struct sbxd *s, struct shm_event *ev)
+{
+	const struct slot_sup *shown = ev->slot == SHM_NONE ? NULL : &s->parts[ev->slot];
+
+	if (!shown || shown->generation != ev->generation)
+		return;
+	ev->owner_uid = shown->owner_uid;
+	memcpy(ev->token, shown->token, sizeof(ev->token));
+}
+
 /* What some events are counted as. */
 static const uint8_t event_counters[EVENT_KINDS] = {
     [EVENT_EVICT] = COUNTER_EVICTIONS,
@@ -61,9 +72,11 @@ void record_action(struct sbxd *s, const struct pool_action *a, const struct poo
 	ev.to = a->to;
 	ev.code = a->code;
 	ev.slot = a->slot;
-	ev.generation = a->generation; /* of a box that may be no more */
+	ev.generation = a->generation;
 	if (b)
 		name_box(s, &ev, b);
+	else
+		name_gone_box(s, &ev);
 	(void)ring_append(&s->seg, &ev);
 	if (a->event == EVENT_EVICT && a->code == POOL_EVICT_IDLE)
 		publish_count(s, COUNTER_IDLE_CLOSES);

@@ -69,6 +69,8 @@ static void test_the_lock_of_a_dead_worker_is_recovered(void **state)
 	freed = event_at(s, EVENT_STATE, SLOT_FREE, &ev);
 	assert_int_equal(ev.slot, slot);
 	assert_int_equal(ev.generation, before.generation);
+	assert_int_equal(ev.owner_uid, OWNER);
+	assert_string_equal(ev.token, before.token); /* its owner sees its end too */
 	assert_true(0 < crash && crash < recovery && recovery < freed);
 }
 
