@@ -35,8 +35,12 @@ void clients_destroy(struct clients *cs)
 	if (!cs)
 		return;
 	for (uint32_t i = 0; cs->slots && i < cs->max; i++) {
-		if (cs->slots[i])
-			client_close(cs->slots[i]);
+		struct client *c = cs->slots[i];
+
+		if (c && c->stream)
+			client_stream_cut(c);
+		if (c)
+			client_close(c);
 	}
 	http_in_free(cs->spare);
 	free(cs->slots);
@@ -142,6 +146,7 @@ void client_close(struct client *c)
 	if (c->tied)
 		pool_conn_gone(s->pool, loop_now(s->loop), c->cookie);
 	client_forget_worker(c);
+	client_drop_stream(c);
 	loop_del(s->loop, &c->watch);
 	loop_timer_clear(s->loop, &c->timer);
 	fd_close(&c->fd);

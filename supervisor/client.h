@@ -73,6 +73,36 @@ void client_reply_error_more(
 /* The answer comes later, through client_by_req(). Until then only its hanging up is noticed. */
 void client_wait(struct client *c);
 
+/* ---- an answer that goes on ---- */
+
+enum stream_next {
+	STREAM_IDLE,   /* nothing more now */
+	STREAM_MORE,   /* there is more to say at once */
+	STREAM_END,    /* that was all */
+	STREAM_BROKEN, /* it cannot go on: the connection is cut */
+};
+
+/* Embedded in what its owner knows of it; the owner sets the functions. */
+struct client_stream {
+	struct client *client;
+	/*
+	 * Appends what comes next to `out`, at most some KiB. overdue: nothing was said for long,
+	 * so something must be.
+	 */
+	enum stream_next (*fill)(struct client_stream *st, struct buf *out, bool overdue);
+	/* The stream or its client has ended: nothing refers to it any more. */
+	void (*gone)(struct client_stream *st);
+	bool chunked;
+	bool blocked; /* the socket takes no more */
+};
+
+/* Answers 200 and goes on with what st->fill() says, until it ends or the client does; st may be
+ * gone when this returns. */
+void client_stream_begin(struct client *c, const char *content_type, struct client_stream *st);
+
+/* There is more to say than at the last STREAM_IDLE. Closes nothing. */
+void client_stream_pump(struct client_stream *st);
+
 /* Its leases may be tied to this connection: tell the pool when it ends. */
 void client_mark_tied(struct client *c);
 

@@ -2,6 +2,7 @@
 #ifndef SBXD_SUPERVISOR_CLIENT_INT_H
 #define SBXD_SUPERVISOR_CLIENT_INT_H
 
+#include "lib/clock.h"
 #include "lib/loop.h"
 #include "supervisor/access.h"
 #include "supervisor/client.h"
@@ -14,11 +15,13 @@
 #define CLIENT_KEEP 4096U	   /* a buffer may stay that large between requests */
 #define CLIENT_BODY_MAX 65536U
 #define CLIENT_OUT_MAX (64U * 1024U * 1024U)
+#define CLIENT_WRITE_TIME (30 * NS_PER_S) /* for a client to take its answer */
 
 enum client_state {
 	CLIENT_READING,	  /* a request, or nothing yet */
 	CLIENT_WAITING,	  /* for the pool */
 	CLIENT_WRITING,	  /* the answer did not fit the socket */
+	CLIENT_STREAMING, /* the answer goes on */
 	CLIENT_LINGERING, /* refused: what it still sends is dropped, so that it reads why */
 	CLIENT_HANDED,	  /* a worker serves it */
 };
@@ -46,6 +49,7 @@ struct client {
 	struct route_match match;
 	char request_id[HTTP_ID_MAX];
 	char traceparent[HTTP_ID_MAX];
+	struct client_stream *stream; /* NULL without */
 	struct worker *worker;
 	struct client_list *worker_list;
 };
@@ -75,6 +79,18 @@ static inline struct loop *client_loop(const struct client *c)
 
 /* Gives the client `span` ns for what it is at. */
 void client_set_timer(struct client *c, uint64_t span);
+
+/* The request is answered: sends what is there, then goes on with what came meanwhile. */
+void client_answered(struct client *c);
+
+/* The socket takes more of a stream. */
+void client_stream_ready(struct client *c);
+
+/* sbxd ends: the client is told that its stream ends here. */
+void client_stream_cut(struct client *c);
+
+/* Its stream, if it has one, is no more. */
+void client_drop_stream(struct client *c);
 
 /* Writes what is there; true while the connection lives. */
 bool client_flush(struct client *c);

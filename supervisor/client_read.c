@@ -222,6 +222,8 @@ void client_on_event(struct loop *l, struct loop_watch *watch, uint32_t events)
 		client_drop_input(c);
 	} else if (events & (EPOLLHUP | EPOLLERR)) {
 		client_close(c);
+	} else if (events & EPOLLOUT && c->state == CLIENT_STREAMING) {
+		client_stream_ready(c);
 	} else if (events & EPOLLOUT && c->state == CLIENT_WRITING) {
 		if (client_flush(c) && c->state == CLIENT_READING)
 			client_process(c);

@@ -7,7 +7,6 @@
 #include "lib/log.h"
 #include "supervisor/client_int.h"
 
-#define CLIENT_WRITE_TIME (30 * NS_PER_S) /* for a client to take its answer */
 #define CLIENT_LINGER_TIME (2 * NS_PER_S) /* for a refused client to stop sending */
 
 static void on_client_timer(struct loop *l, struct loop_timer *t)
@@ -74,17 +73,17 @@ bool client_flush(struct client *c)
 	return true;
 }
 
-/* The request is answered: forget it, send, and go on with what the client sent meanwhile. */
-static void client_finish(struct client *c)
+void client_answered(struct client *c)
 {
-	bool was_waiting = c->state == CLIENT_WAITING;
+	/* Else the caller is in the midst of what the client sent, and goes on with it. */
+	bool later = c->state == CLIENT_WAITING || c->state == CLIENT_STREAMING;
 
 	clients_give_reader(c->cs, &c->http);
 	c->head_request = false;
 	buf_clear(&c->body);
 	buf_trim(&c->body, CLIENT_KEEP);
 	c->state = CLIENT_READING;
-	if (client_flush(c) && was_waiting && c->state == CLIENT_READING)
+	if (client_flush(c) && later && c->state == CLIENT_READING)
 		client_process(c);
 }
 
@@ -96,7 +95,7 @@ static void client_send(struct client *c, const struct http_reply *r, const stru
 		rc = buf_append(&c->out, buf_head(body), body->len);
 	if (rc < 0)
 		c->keep_alive = false; /* out of memory: a cut answer, then the end */
-	client_finish(c);
+	client_answered(c);
 }
 
 void client_reply_json(struct client *c, unsigned int status, const struct buf *body)
@@ -144,7 +143,7 @@ void client_reply_error_more(
 	publish_count(c->cs->s, COUNTER_REJECTED_REQUESTS);
 	if (api_error_put(&c->out, error, message, more, c->keep_alive) < 0)
 		c->keep_alive = false;
-	client_finish(c);
+	client_answered(c);
 }
 
 void client_reply_error(struct client *c, enum api_error error, const char *message)

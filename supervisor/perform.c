@@ -285,5 +285,6 @@ void sbxd_settle(struct sbxd *s)
 	FAULT_POINT("sbxd.settle.performed");
 	publish_changed(s);
 	s->settling = false;
+	events_pump(s);
 	set_pool_timer(s);
 }

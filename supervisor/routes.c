@@ -28,6 +28,7 @@ static const struct route routes[] = {
     {.methods = GET, .segments = "boxes", .fn = api_list_boxes},
     {.methods = GET | HEAD, .segments = "boxes/:", .fn = api_get_box},
     {.methods = DELETE, .segments = "boxes/:", .fn = api_delete_box},
+    {.methods = GET | HEAD, .segments = "events", .fn = api_events},
     {.methods = GET, .segments = "pool", .fn = api_get_pool},
     {.methods = POST, .segments = "pool/reset", .fn = api_reset_pool},
     {.methods = POST, .segments = "shutdown", .fn = api_shutdown},
@@ -87,6 +88,7 @@ static const char *allow_value(uint32_t methods)
 	} allows[] = {
 	    {POST, "POST"},
 	    {GET, "GET"},
+	    {GET | HEAD, "GET, HEAD"},
 	    {GET | HEAD | DELETE, "GET, HEAD, DELETE"},
 	};
 

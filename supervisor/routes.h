@@ -59,6 +59,7 @@ route_fn api_release;
 route_fn api_list_boxes;
 route_fn api_get_box;
 route_fn api_delete_box;
+route_fn api_events;
 route_fn api_get_pool;
 route_fn api_reset_pool;
 route_fn api_shutdown;

@@ -19,6 +19,7 @@
 #include "wire/control.h"
 
 struct client;
+struct event_stream;
 struct clients;
 struct image;
 struct janitor;
@@ -49,6 +50,8 @@ struct sbxd {
 	struct janitor *janitor;
 	struct clients *clients;
 	uint32_t clients_max;
+	LIST_HEAD(, event_stream) event_streams; /* those that follow */
+	uint64_t events_pumped;			 /* the newest record they have been told of */
 
 	LIST_HEAD(, image) images;
 	uint32_t image_count;
@@ -94,8 +97,11 @@ void sbxd_fill_rules(const struct sbxd *s, struct pool_rules *out);
 /* What a driver needs to know of this service, for control messages. */
 void sbxd_fill_site(const struct sbxd *s, struct ctl_site *site);
 
-/* publish.c: writes the table's view of one box now, of every box that changed, of the whole. What
- * a client is told must stand in the table before: our successor knows only that. */
+/* api_events.c: streams go on with what was recorded meanwhile. */
+void events_pump(struct sbxd *s);
+
+/* publish.c: writes the table's view of one box now, of every box that changed, of the whole. What a
+ * client is told must stand in the table before: our successor knows only that. */
 void publish_now(struct sbxd *s, const struct pool_box *b);
 void publish_changed(struct sbxd *s);
 void publish_count(struct sbxd *s, enum shm_counter counter);

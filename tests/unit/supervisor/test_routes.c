@@ -31,6 +31,7 @@ static const struct promise {
     {"/v1/boxes/" TOKEN "/fs", TOKEN, ANY, NULL, NULL},
     {"/v1/boxes/" TOKEN "/fs/read", TOKEN, ANY, NULL, NULL},
     {"/v1/boxes/" TOKEN "/fs/a/b/c/d/e/f/g", TOKEN, ANY, NULL, NULL},
+    {"/v1/events", "", IN(HTTP_GET) | IN(HTTP_HEAD), api_events, "GET, HEAD"},
     {"/v1/pool", "", IN(HTTP_GET), api_get_pool, "GET"},
     {"/v1/pool/reset", "", IN(HTTP_POST), api_reset_pool, "POST"},
     {"/v1/shutdown", "", IN(HTTP_POST), api_shutdown, "POST"},
