@@ -10,7 +10,8 @@
 #include "supervisor/sbxd.h"
 #include "wire/json.h"
 
-#define POOL_JSON_MAX 16384U
+#define POOL_JSON_MAX (256U * 1024U)
+#define POOL_QUEUE_SHOWN 100U
 
 static void put_latency(struct json_out *j, const struct shm_header *h)
 {
@@ -44,7 +45,45 @@ static void put_states(struct json_out *j, const struct pool *p)
 	json_put_uint(j, "waiters", pool_waiters(p));
 }
 
-static void put_pool(struct json_out *j, struct sbxd *s)
+/* Who waits, as far as the client may know of it. */
+struct queue_view {
+	struct json_out *j;
+	const struct client *c;
+	uint64_t now;
+	unsigned int left;
+};
+
+static bool put_waiting(void *ctx, const struct pool_waiting *w)
+{
+	struct queue_view *v = ctx;
+	bool admin = client_is_admin(v->c);
+
+	if (!admin && w->uid != client_uid(v->c))
+		return true;
+	json_object_begin(v->j, NULL);
+	json_put_string(v->j, "box_id", w->token);
+	if (admin)
+		json_put_uint(v->j, "uid", w->uid);
+	json_put_string(v->j, "user_id", w->user);
+	json_put_string(v->j, "thread_id", w->thread);
+	json_put_string(v->j, "waits_for", w->for_room ? "room" : "box");
+	if (w->for_room)
+		json_put_uint(v->j, "place", w->place);
+	json_put_double(v->j, "waited_seconds", (double)(v->now - w->since) / (double)NS_PER_S);
+	json_object_end(v->j);
+	return --v->left > 0;
+}
+
+static void put_queue(struct json_out *j, struct sbxd *s, const struct client *c)
+{
+	struct queue_view v = {.j = j, .c = c, .now = loop_now(s->loop), .left = POOL_QUEUE_SHOWN};
+
+	json_array_begin(j, "queue");
+	pool_each_waiting(s->pool, put_waiting, &v);
+	json_array_end(j);
+}
+
+static void put_pool(struct json_out *j, struct sbxd *s, const struct client *c)
 {
 	const struct shm_header *h = s->seg.header;
 	uint64_t started = atomic_load_explicit(&h->started_ns, memory_order_relaxed);
@@ -52,6 +91,7 @@ static void put_pool(struct json_out *j, struct sbxd *s)
 	json_put_uint(j, "replicas", pool_rules(s->pool)->replicas);
 	json_put_string(j, "replica_policy", config_policy_name(s->config.replica_policy));
 	put_states(j, s->pool);
+	put_queue(j, s, c);
 	json_put_uint(j, "clients", clients_count(s->clients));
 	json_put_string(j, "driver", s->driver);
 	json_put_string(j, "isolation", s->isolation);
@@ -81,7 +121,7 @@ void api_get_pool(struct sbxd *s, struct client *c, const struct route_call *cal
 	buf_init(&out, POOL_JSON_MAX);
 	json_out_init(&j, &out);
 	json_object_begin(&j, NULL);
-	put_pool(&j, s);
+	put_pool(&j, s, c);
 	json_object_end(&j);
 	client_reply_out(c, 200, &j);
 	buf_free(&out);

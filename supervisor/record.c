@@ -67,6 +67,8 @@ static const uint8_t event_counters[EVENT_KINDS] = {
 void record_action(struct sbxd *s, const struct pool_action *a, const struct pool_box *b)
 {
 	struct shm_event ev = event_now((enum shm_event_kind)a->event, a->text);
+	const struct client *c = a->req ? client_by_req(s->clients, a->req) : NULL;
+	struct log_ctx ctx = c ? client_log_ctx(c) : (struct log_ctx){0};
 
 	ev.from = a->from;
 	ev.to = a->to;
@@ -77,14 +79,16 @@ void record_action(struct sbxd *s, const struct pool_action *a, const struct poo
 		name_box(s, &ev, b);
 	else
 		name_gone_box(s, &ev);
+	if (c)
+		(void)strlcpy(ev.request_id, client_request_id(c), sizeof(ev.request_id));
 	(void)ring_append(&s->seg, &ev);
 	if (a->event == EVENT_EVICT && a->code == POOL_EVICT_IDLE)
 		publish_count(s, COUNTER_IDLE_CLOSES);
 	else if (event_counters[a->event])
 		publish_count(s, (enum shm_counter)event_counters[a->event]);
+	ctx.box = b ? b->token : NULL;
 	if (a->event != EVENT_STATE && a->event != EVENT_RELEASE)
-		log_line(LOG_INFO, &(struct log_ctx){.box = b ? b->token : NULL}, "%s: %s",
-		    ring_kind_name(a->event), a->text);
+		log_line(LOG_INFO, &ctx, "%s: %s", ring_kind_name(a->event), a->text);
 }
 
 void record_lease(

@@ -6,12 +6,14 @@
 #include "worker/janitor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -20,6 +22,8 @@
 #include "lib/log.h"
 
 #define NAME_LEN 64
+#define LOCK_WAIT_MS 15000 /* less than sbxd waits for an order */
+#define LOCK_TRY_MS 5
 
 static struct driver_site janitor_site(const struct ctl_site *site, int prepared)
 {
@@ -159,10 +163,15 @@ static janitor_fn *const handlers[CTL_TYPES] = {
 _Static_assert(offsetof(struct ctl_prepare, site) == 0, "the site comes first");
 _Static_assert(offsetof(struct ctl_cleanup, site) == 0, "the site comes first");
 
+static janitor_fn *janitor_fn_of(const struct ctl_msg *msg)
+{
+	return msg->head.type < CTL_TYPES ? handlers[msg->head.type] : NULL;
+}
+
 void janitor_handle(const struct ctl_msg *msg, int prepared, struct ctl_done *done)
 {
 	const struct ctl_site *wire = &msg->body.prepare.site;
-	janitor_fn *fn = msg->head.type < CTL_TYPES ? handlers[msg->head.type] : NULL;
+	janitor_fn *fn = janitor_fn_of(msg);
 	const struct driver *driver = fn ? driver_find(wire->driver) : NULL;
 	struct driver_site site;
 	struct err err = {0};
@@ -194,8 +203,29 @@ static int janitor_answer(uint64_t seq, const struct ctl_done *done)
 	return rc;
 }
 
+/*
+ * A dead sbxd's janitor may still be at its last order when its successor's gets the first: they
+ * take turns. *lock: of the runtime directory, held for life from the first order on.
+ */
+static int janitor_take_turn(const struct ctl_site *site, int *lock)
+{
+	if (*lock >= 0)
+		return 0;
+	*lock = open(site->runtime_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*lock < 0)
+		return -errno;
+	for (int waited = 0; flock(*lock, LOCK_EX | LOCK_NB) < 0; waited += LOCK_TRY_MS) {
+		if (errno != EWOULDBLOCK || waited >= LOCK_WAIT_MS) {
+			fd_close(lock);
+			return -EBUSY;
+		}
+		(void)poll(NULL, 0, LOCK_TRY_MS);
+	}
+	return 0;
+}
+
 /* 1: go on, 0: sbxd has hung up, -errno. */
-static int janitor_serve_one(uint8_t *packet)
+static int janitor_serve_one(uint8_t *packet, int *lock)
 {
 	struct pollfd p = {.fd = CTL_FD_CONTROL, .events = POLLIN};
 	struct ctl_done done;
@@ -209,6 +239,9 @@ static int janitor_serve_one(uint8_t *packet)
 		return 1;
 	if (rc <= 0)
 		return rc;
+	rc = janitor_fn_of(&msg) ? janitor_take_turn(&msg.body.prepare.site, lock) : 0;
+	if (rc < 0)
+		return rc; /* sbxd starts another, which tries again */
 	janitor_handle(&msg, msg.fd, &done);
 	fd_close(&msg.fd);
 	rc = janitor_answer(msg.head.seq, &done);
@@ -220,12 +253,13 @@ int janitor_main(void)
 	static const int ignored[] = {SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 	uint8_t *packet = malloc(CTL_MSG_MAX);
 	int rc = packet ? 1 : -ENOMEM;
+	int lock = -1;
 
 	/* A terminal's interrupt is for sbxd, which still needs us to clean up. */
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
 		(void)signal(ignored[i], SIG_IGN);
 	while (rc > 0)
-		rc = janitor_serve_one(packet);
+		rc = janitor_serve_one(packet, &lock);
 	if (rc < 0)
 		log_error("janitor: %s", strerror(-rc));
 	free(packet);
