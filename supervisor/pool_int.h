@@ -176,6 +176,7 @@ void pool_drop_leases(struct pool *p, struct pool_box *b, const char *why);
 /* pool_release.c */
 void pool_settle(
     struct pool *p, uint64_t now, struct pool_box *b, bool skip_right, const char *why);
+uint32_t pool_settle_all(struct pool *p, uint64_t now, bool skip_right, const char *why);
 void pool_refuse_everybody(struct pool *p, const char *text);
 
 /* pool_room.c */

@@ -127,18 +127,13 @@ void pool_drop_tied(
     struct pool *p, uint64_t now, bool (*lives)(void *ctx, uint64_t cookie), void *ctx)
 {
 	for (uint32_t i = 0; i < p->rules.slots; i++) {
-		struct pool_box *b = &p->boxes[i];
 		struct pool_lease *l;
 		struct pool_lease *next;
-		bool ended = false;
 
-		TAILQ_FOREACH_SAFE (l, &b->leases, link, next) {
-			if (l->cookie == 0 || lives(ctx, l->cookie))
-				continue;
-			pool_lease_end(p, l, "its connection is gone");
-			ended = true;
+		TAILQ_FOREACH_SAFE (l, &p->boxes[i].leases, link, next) {
+			if (l->cookie && !lives(ctx, l->cookie))
+				pool_lease_end(p, l, "its connection is gone");
 		}
-		if (ended)
-			pool_settle(p, now, b, true, "its client is gone");
 	}
+	(void)pool_settle_all(p, now, true, "its client is gone");
 }

@@ -62,20 +62,26 @@ int pool_remove(
 	return 0;
 }
 
-uint32_t pool_reset(struct pool *p, uint64_t now)
+/* Settles every box that has lost its leases. Comes after all of them are ended: what is parked may
+ * make way for a box that is leased anew, and that one is not meant. */
+uint32_t pool_settle_all(struct pool *p, uint64_t now, bool skip_right, const char *why)
 {
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < p->rules.slots; i++) {
-		struct pool_box *b = &p->boxes[i];
-
-		if (b->state != SLOT_ACTIVE)
+		if (p->boxes[i].state != SLOT_ACTIVE || p->boxes[i].lease_count > 0)
 			continue;
-		pool_drop_leases(p, b, "reset");
-		pool_settle(p, now, b, false, "reset");
+		pool_settle(p, now, &p->boxes[i], skip_right, why);
 		count++;
 	}
 	return count;
+}
+
+uint32_t pool_reset(struct pool *p, uint64_t now)
+{
+	for (uint32_t i = 0; i < p->rules.slots; i++)
+		pool_drop_leases(p, &p->boxes[i], "reset");
+	return pool_settle_all(p, now, false, "reset");
 }
 
 void pool_refuse_everybody(struct pool *p, const char *text)

@@ -38,7 +38,8 @@ static uint64_t last_use(const struct pool *p, const struct pool_box *b, uint64_
 	return activity > since ? activity : since;
 }
 
-/* Closes b when it lay idle for `limit`; while something runs in it, looks again later. */
+/* Closes b when it lay idle for `limit`; while something runs in it, or somebody waits for it to be
+ * adopted, looks again later. */
 static void idle_tick(struct pool *p, uint64_t now, struct pool_box *b, uint64_t since,
     uint64_t limit, const char *why)
 {
@@ -46,7 +47,7 @@ static void idle_tick(struct pool *p, uint64_t now, struct pool_box *b, uint64_t
 
 	if (now < idle_at) {
 		pool_expect(p, &b->due, idle_at);
-	} else if (p->gauge.in_flight(p->gauge.ctx, b->slot) > 0) {
+	} else if (b->waiters > 0 || p->gauge.in_flight(p->gauge.ctx, b->slot) > 0) {
 		pool_expect(p, &b->due, now + (limit < NS_PER_S ? limit : NS_PER_S));
 	} else {
 		pool_record(p, EVENT_EVICT, b, POOL_EVICT_IDLE, why);
@@ -106,7 +107,7 @@ static void box_tick(struct pool *p, uint64_t now, struct pool_box *b)
 {
 	leases_tick(p, now, b);
 	deadline_tick(p, now, b);
-	if (b->state == SLOT_WARM && b->waiters == 0 && p->rules.idle_timeout)
+	if (b->state == SLOT_WARM && p->rules.idle_timeout)
 		idle_tick(p, now, b, b->parked, p->rules.idle_timeout, "idle_timeout");
 	if (b->state == SLOT_ACTIVE && p->rules.active_idle_timeout)
 		idle_tick(

@@ -73,7 +73,9 @@ static inline void rig_check_evict(const struct rig *r, const struct pool_action
 	if (!strcmp(a->text, "idle_timeout"))
 		return;
 	for (uint32_t i = 0; i < r->rules.slots; i++) {
-		if (r->slots[i].state == SLOT_WARM && r->in_flight[i] == 0)
+		/* For one that has not said hello somebody may have waited at that time. */
+		if (r->slots[i].state == SLOT_WARM && r->in_flight[i] == 0 &&
+		    !rig_is_owed(r, RIG_HELLO, i))
 			RIG_CHECK(r, r->slots[i].parked_as >= victim->parked_as);
 	}
 }
@@ -441,7 +443,7 @@ static inline void rig_check_time(const struct rig *r)
 		if (b->state == SLOT_BOOTING || b->state == SLOT_CHECKING ||
 		    b->state == SLOT_CLOSING)
 			RIG_CHECK(r, b->deadline != CLOCK_NEVER && pool_deadline(p) <= b->deadline);
-		if (b->state == SLOT_WARM && b->waiters == 0)
+		if (b->state == SLOT_WARM)
 			rig_check_idle(r, b, b->parked, p->rules.idle_timeout);
 		if (b->state == SLOT_ACTIVE)
 			rig_check_idle(r, b, b->leased, p->rules.active_idle_timeout);

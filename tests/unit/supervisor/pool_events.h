@@ -5,7 +5,7 @@
 #ifndef SBXD_TESTS_UNIT_SUPERVISOR_POOL_EVENTS_H
 #define SBXD_TESTS_UNIT_SUPERVISOR_POOL_EVENTS_H
 
-#include "tests/unit/supervisor/pool_testing.h"
+#include "tests/unit/supervisor/pool_restarting.h"
 
 #define SCOPES 10U
 #define COOKIES 4U
@@ -15,6 +15,8 @@ struct run {
 	uint64_t random;
 	struct identity ids[SCOPES / 2]; /* each for two uids */
 	bool stopping;
+	bool whole; /* with stock, and supervisors that die: what the table's tests do not follow
+		       yet */
 };
 
 static inline uint64_t splitmix(struct run *x)
@@ -64,7 +66,7 @@ static inline void do_acquire(struct run *x)
 	    .req = ++r->last_req,
 	    .uid = s.uid,
 	    .id = *s.id,
-	    .user = "u",
+	    .user = (const char[]){(char)('u' + s.id->token[0] % 3), 0},
 	    .lease_id = 5000 + r->last_req,
 	};
 
@@ -90,9 +92,27 @@ static inline void do_leave(struct run *x)
 		rig_leave(r, r->last_req - back);
 }
 
+static inline const struct pool_waiter *waiter_of(const struct rig *r, uint64_t cookie)
+{
+	const struct pool_waiter *w;
+
+	TAILQ_FOREACH (w, &r->pool->waiters, all_link) {
+		if (w->r.cookie == cookie)
+			break;
+	}
+	return w;
+}
+
+/* What waits on the connection is gone before it. */
 static inline void do_conn_gone(struct run *x)
 {
-	pool_conn_gone(x->rig.pool, x->rig.now, below(x, COOKIES + 1));
+	struct rig *r = &x->rig;
+	uint64_t cookie = below(x, COOKIES + 1);
+	const struct pool_waiter *w;
+
+	while (cookie && (w = waiter_of(r, cookie)))
+		rig_leave(r, w->r.req);
+	pool_conn_gone(r->pool, r->now, cookie);
 }
 
 static inline void do_release(struct run *x)
@@ -121,6 +141,17 @@ static inline void do_reset(struct run *x)
 
 /* ---- workers ---- */
 
+/* The worker that owes the n-th order, a hello, does not say it in time. */
+static inline void do_miss_hello(struct run *x, uint32_t n)
+{
+	struct rig *r = &x->rig;
+	struct rig_order o = r->orders[n];
+
+	r->order_count--;
+	memmove(&r->orders[n], &r->orders[n + 1], (r->order_count - n) * sizeof(o));
+	pool_not_adopted(r->pool, r->now, o.slot, o.generation, "no hello");
+}
+
 static inline void do_answer(struct run *x)
 {
 	struct rig *r = &x->rig;
@@ -129,6 +160,10 @@ static inline void do_answer(struct run *x)
 	if (r->order_count == 0)
 		return;
 	n = below(x, r->order_count);
+	if (r->orders[n].kind == RIG_HELLO && chance(x, 10)) {
+		do_miss_hello(x, n);
+		return;
+	}
 	r->sick = chance(x, 20);
 	r->unclean = chance(x, 2);
 	if (r->orders[n].kind == POOL_SPAWN && chance(x, 10))
@@ -164,7 +199,14 @@ static inline void do_noise(struct run *x)
 	uint64_t stale = chance(x, 50) ? b->generation - 1 : 1 + splitmix(x);
 	uint64_t late = chance(x, 50) ? b->generation : stale;
 
-	switch (below(x, 7)) {
+	switch (below(x, 9)) {
+	case 7:
+		pool_adopted(r->pool, r->now, slot, b->adopting ? stale : late, chance(x, 50),
+		    chance(x, 50));
+		return;
+	case 8:
+		pool_not_adopted(r->pool, r->now, slot, b->adopting ? stale : late, "stale");
+		return;
 	case 0:
 		pool_booted(r->pool, r->now, slot, b->state == SLOT_BOOTING ? stale : late);
 		return;
@@ -231,6 +273,8 @@ static inline struct pool_rules any_rules(struct run *x)
 	    .check_timeout = 5 * NS_PER_S,
 	    .boot_timeout = 30 * NS_PER_S,
 	    .close_grace = 2 * NS_PER_S,
+	    .prewarm = x->whole ? below(x, 4) : 0,
+	    .stock.digest[0] = x->whole ? (uint8_t)below(x, 2) : 0,
 	};
 }
 
@@ -241,6 +285,66 @@ static inline void do_rules(struct run *x)
 	rules.slots = x->rig.rules.slots;
 	rules.max_boots = x->rig.rules.max_boots; /* boots under way would go beyond fewer */
 	rig_use(&x->rig, &rules);
+}
+
+/* ---- successors ---- */
+
+static inline bool lives(void *ctx, uint64_t cookie)
+{
+	(void)cookie;
+	return chance(ctx, 50);
+}
+
+static inline void do_drop_tied(struct run *x)
+{
+	pool_drop_tied(x->rig.pool, x->rig.now, lives, x);
+}
+
+/* What goes on without a supervisor: boots come up, workers die. */
+static inline void go_on(struct run *x, struct rig_shown *table)
+{
+	struct rig *r = &x->rig;
+
+	for (uint32_t i = 0; i < r->rules.slots; i++) {
+		if (r->slots[i].worker && chance(x, 50))
+			r->slots[i].up = true;
+		if (r->slots[i].worker && chance(x, 15)) {
+			r->slots[i].worker = false;
+			table[i].box.has_worker = false;
+			rig_forgive(r, i);
+		}
+		if (chance(x, 5)) /* a release that was half done */
+			table[i].box.lease_count = 0;
+	}
+	r->now += below(x, 10) * NS_PER_S;
+}
+
+/* It may have gone on purpose. The next one may have other rules. */
+static inline void do_succeed(struct run *x)
+{
+	struct rig *r = &x->rig;
+	struct pool_rules rules = any_rules(x);
+	struct rig_shown *table;
+
+	if (!x->whole)
+		return;
+	if (chance(x, 50)) {
+		pool_leave(r->pool, r->now);
+		rig_take_actions(r);
+	}
+	for (uint32_t n = below(x, 4); n > 0; n--) {
+		do_answer(x);
+		rig_take_actions(r);
+	}
+	table = rig_die(r);
+	go_on(x, table);
+	rules.slots = r->rules.slots;
+	rules.max_boots = r->rules.max_boots;
+	r->rules = rules;
+	r->drained = 0;
+	x->stopping = false;
+	rig_succeed(r, table);
+	free(table);
 }
 
 static inline void do_shutdown(struct run *x)
@@ -256,13 +360,13 @@ static const struct {
 	void (*fn)(struct run *x);
 	const char *name;
 } events[] = {
-    {24, do_acquire, "acquire"},
+    {23, do_acquire, "acquire"},
     {6, do_leave, "leave"},
     {3, do_conn_gone, "connection gone"},
     {14, do_release, "release"},
     {2, do_remove, "remove"},
     {1, do_reset, "reset"},
-    {28, do_answer, "answer"},
+    {27, do_answer, "answer"},
     {2, do_crash, "crash"},
     {1, do_box_fail, "box failed"},
     {4, do_noise, "noise"},
@@ -270,6 +374,8 @@ static const struct {
     {8, do_pass, "pass"},
     {1, do_sleep, "sleep"},
     {1, do_rules, "rules"},
+    {1, do_drop_tied, "drop tied"},
+    {1, do_succeed, "succeed"},
     {1, do_shutdown, "shutdown"},
 };
 

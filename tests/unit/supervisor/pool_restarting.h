@@ -110,8 +110,8 @@ static inline void rig_succeed(struct rig *r, const struct rig_shown *table)
 			pool_restore(r->pool, r->now, &table[i].box);
 	}
 	pool_restored_all(r->pool, r->now);
-	rig_number_parkings(r);
 	rig_take_actions(r);
+	rig_number_parkings(r);
 }
 
 /* The supervisor dies. Returns what the table shows: of rules.slots slots, freed by the caller. */

@@ -25,6 +25,7 @@ static int setup(void **state)
 
 	assert_non_null(x);
 	run_setup(x);
+	x->whole = true;
 	*state = x;
 	return 0;
 }
