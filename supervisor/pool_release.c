@@ -13,14 +13,10 @@ static struct pool_box *find(struct pool *p, uid_t uid, const char *token)
 	return s ? s->box : NULL;
 }
 
-/* The last lease is gone: the box is parked, never stopped, unless all is being stopped. */
+/* The last lease is gone: the box is parked, never stopped. In a shutdown none is leased. */
 void pool_settle(struct pool *p, uint64_t now, struct pool_box *b, bool skip_right, const char *why)
 {
-	if (b->state != SLOT_ACTIVE || b->lease_count > 0)
-		return;
-	if (p->shutting_down)
-		pool_close_box(p, now, b, "released during shutdown");
-	else
+	if (b->state == SLOT_ACTIVE && b->lease_count == 0)
 		pool_park(p, now, b, skip_right, why);
 }
 

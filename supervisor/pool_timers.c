@@ -26,8 +26,7 @@ static void leases_tick(struct pool *p, uint64_t now, struct pool_box *b)
 		else
 			pool_expect(p, &b->due, l->expires);
 	}
-	if (b->state == SLOT_ACTIVE && b->lease_count == 0)
-		pool_park(p, now, b, true, "its leases expired");
+	pool_settle(p, now, b, true, "its leases expired");
 }
 
 /* The last moment anything used the box: a lease, its parking, or a client's operation in it. */

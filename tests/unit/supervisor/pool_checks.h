@@ -294,6 +294,7 @@ static inline void rig_check_box(const struct rig *r, const struct pool_box *b)
 		RIG_CHECK(r, !b->scope && !b->remove_req);
 		return;
 	}
+	RIG_CHECK(r, b->state == SLOT_CLOSING || !r->pool->shutting_down);
 	RIG_CHECK(r, pool_box_by_generation(r->pool, b->generation) == b);
 	rig_check_scope_of(r, b);
 	RIG_CHECK(r, b->has_worker == worker);

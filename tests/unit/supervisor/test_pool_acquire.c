@@ -57,7 +57,7 @@ static void test_an_active_box_gives_another_lease(void **state)
 	assert_int_equal(r->log_count, 1); /* the grant, and nothing to the worker */
 }
 
-static void test_a_warm_box_is_checked_then_given(void **state)
+static void test_warm_reclaim_checks_the_box_and_gives_it(void **state)
 {
 	struct rig *r = *state;
 	uint64_t generation = rig_park(r, "t")->generation;
@@ -103,9 +103,32 @@ static void test_the_wait_is_told(void **state)
 	assert_int_equal(r->requests[req].waited, 3 * NS_PER_S);
 }
 
+static void test_boxes_of_other_threads_are_never_reclaimed(void **state)
+{
+	struct rig *r = *state;
+	uint64_t generation = rig_park(r, "a")->generation;
+	uint64_t req = rig_acquire(r, "b");
+
+	assert_outcome(r, req, GOT(SOURCE_COLD));
+	assert_int_not_equal(r->requests[req].generation, generation);
+	assert_state(r, "a", SLOT_WARM);
+	req = rig_acquire(r, "a");
+	assert_int_equal(r->requests[req].generation, generation);
+}
+
 /* ---- health checks ---- */
 
-static void test_a_check_is_skipped_within_the_window(void **state)
+static void test_a_recent_reclaim_validates_by_default(void **state)
+{
+	struct rig *r = *state;
+
+	rig_park(r, "t");
+	rig_forget(r);
+	assert_outcome(r, rig_acquire(r, "t"), GOT(SOURCE_WARM)); /* in the same instant */
+	assert_int_equal(rig_said(r, POOL_CHECK), 1);
+}
+
+static void test_an_explicit_skip_avoids_the_check_within_its_window(void **state)
 {
 	struct rig *r = *state;
 	struct pool_rules rules = rig_rules;
@@ -127,12 +150,14 @@ static void test_a_check_is_skipped_within_the_window(void **state)
 	assert_int_equal(rig_said(r, POOL_CHECK), 1);
 }
 
-static void test_a_failed_check_gives_a_new_box_to_the_same_waiter(void **state)
+static void test_a_dead_warm_box_is_replaced_under_the_same_id(void **state)
 {
 	struct rig *r = *state;
 	uint64_t generation = rig_park(r, "t")->generation;
+	char token[SHM_TOKEN_LEN];
 	uint64_t req[3];
 
+	memcpy(token, rig_box(r, "t")->token, sizeof(token));
 	rig_forget(r);
 	r->held = HOLD_ALL;
 	for (int i = 0; i < 3; i++)
@@ -151,6 +176,7 @@ static void test_a_failed_check_gives_a_new_box_to_the_same_waiter(void **state)
 	assert_outcome(r, req[1], GOT(SOURCE_ACTIVE)); /* in order: the rig sees to it */
 	assert_outcome(r, req[2], GOT(SOURCE_ACTIVE));
 	assert_true(rig_box(r, "t")->generation > generation);
+	assert_string_equal(rig_box(r, "t")->token, token);
 }
 
 static void test_a_check_without_answer_counts_as_failed(void **state)
@@ -196,7 +222,7 @@ static void test_equal_names_of_other_uids_never_meet(void **state)
 	}
 }
 
-static void test_an_equal_token_of_another_identity_is_refused(void **state)
+static void test_a_forced_token_collision_never_crosses_tenants(void **state)
 {
 	struct rig *r = *state;
 	struct pool_request q;
@@ -292,19 +318,21 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    rig_test(test_a_new_scope_boots_a_box),
 	    rig_test(test_an_active_box_gives_another_lease),
-	    rig_test(test_a_warm_box_is_checked_then_given),
+	    rig_test(test_warm_reclaim_checks_the_box_and_gives_it),
 	    rig_test(test_flags_tell_what_the_request_lacked),
 	    rig_test(test_the_wait_is_told),
-	    rig_test(test_a_check_is_skipped_within_the_window),
-	    rig_test(test_a_failed_check_gives_a_new_box_to_the_same_waiter),
+	    rig_test(test_an_explicit_skip_avoids_the_check_within_its_window),
+	    rig_test(test_a_dead_warm_box_is_replaced_under_the_same_id),
 	    rig_test(test_a_check_without_answer_counts_as_failed),
 	    rig_test(test_equal_names_of_other_uids_never_meet),
-	    rig_test(test_an_equal_token_of_another_identity_is_refused),
+	    rig_test(test_a_forced_token_collision_never_crosses_tenants),
 	    rig_test(test_an_active_box_of_another_spec_is_refused),
 	    rig_test(test_a_warm_box_of_another_spec_is_replaced),
 	    rig_test(test_a_booting_box_goes_to_no_waiter_of_another_spec),
 	    rig_test(test_a_checked_box_goes_to_no_waiter_of_another_spec),
 	    rig_test(test_a_reserved_box_goes_to_no_waiter_of_another_spec),
+	    rig_test(test_boxes_of_other_threads_are_never_reclaimed),
+	    rig_test(test_a_recent_reclaim_validates_by_default),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

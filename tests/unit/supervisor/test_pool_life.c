@@ -346,7 +346,7 @@ static void test_events_out_of_place_are_ignored(void **state)
 	assert_int_equal(r->log_count, 0);
 }
 
-static void test_a_stale_worker_cannot_harm_the_successor(void **state)
+static void test_a_stale_handle_cannot_invalidate_the_recreated_box(void **state)
 {
 	struct rig *r = *state;
 	uint64_t old;
@@ -359,6 +359,60 @@ static void test_a_stale_worker_cannot_harm_the_successor(void **state)
 	tell_everything(r, 0, old);
 	rig_settle(r);
 	assert_state(r, "t", SLOT_ACTIVE);
+	assert_int_equal(rig_box(r, "t")->lease_count, 1);
+}
+
+static void test_a_box_swapped_during_a_health_check_is_not_removed_by_it(void **state)
+{
+	struct rig *r = *state;
+	uint64_t old = rig_park(r, "t")->generation;
+	uint64_t req;
+
+	r->held = HOLD(POOL_CHECK);
+	req = rig_acquire(r, "t");
+	assert_state(r, "t", SLOT_CHECKING);
+	rig_crash(r, 0);
+	assert_outcome(r, req, GOT(SOURCE_COLD)); /* another box, in the same slot */
+	assert_int_equal(rig_box(r, "t")->slot, 0);
+	rig_release(r, "t", 0);
+	req = rig_acquire(r, "t");
+	assert_state(r, "t", SLOT_CHECKING); /* and checked itself */
+	pool_checked(r->pool, r->now, 0, old, false, "no answer from the guest");
+	rig_settle(r);
+	assert_state(r, "t", SLOT_CHECKING);
+	assert_int_equal(rig_recorded(r, EVENT_CHECK_FAILED), 0);
+	rig_let_go(r);
+	assert_outcome(r, req, GOT(SOURCE_WARM));
+}
+
+static void test_retryable_engine_errors_do_not_invalidate(void **state)
+{
+	struct rig *r = *state;
+	struct pool_request q;
+	uint64_t generation;
+	uint64_t busy;
+
+	rig_restart(r, REPLICA_REJECT, 2, 8);
+	rig_acquire(r, "t");
+	generation = rig_box(r, "t")->generation;
+	q = rig_request(r, "t");
+	q.spec.digest[0] = 1;
+	rig_send(r, &q);
+	assert_outcome(r, q.req, REFUSED(API_SPEC_MISMATCH));
+	r->held = HOLD(POOL_SPAWN);
+	busy = rig_acquire(r, "other");
+	assert_outcome(r, rig_acquire(r, "third"), REFUSED(API_CAPACITY));
+	pool_boot_failed(r->pool, r->now, rig_box(r, "other")->slot,
+	    rig_box(r, "other")->generation, "engine busy");
+	rig_settle(r);
+	assert_outcome(r, busy, REFUSED(API_BOOT_FAILED));
+	q = rig_request(r, "other");
+	q.wait_limit = NS_PER_S;
+	rig_send(r, &q);
+	rig_pass(r, NS_PER_S);
+	assert_outcome(r, q.req, REFUSED(API_TIMEOUT));
+	assert_state(r, "t", SLOT_ACTIVE);
+	assert_int_equal(rig_box(r, "t")->generation, generation);
 	assert_int_equal(rig_box(r, "t")->lease_count, 1);
 }
 
@@ -408,9 +462,11 @@ int main(void)
 	    rig_test(test_a_slot_that_cannot_be_cleaned_is_never_used_again),
 	    rig_test(test_stale_events_are_ignored),
 	    rig_test(test_events_out_of_place_are_ignored),
-	    rig_test(test_a_stale_worker_cannot_harm_the_successor),
+	    rig_test(test_a_stale_handle_cannot_invalidate_the_recreated_box),
 	    rig_test(test_generations_are_never_given_twice),
 	    rig_test(test_changed_boxes_are_published_once),
+	    rig_test(test_a_box_swapped_during_a_health_check_is_not_removed_by_it),
+	    rig_test(test_retryable_engine_errors_do_not_invalidate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

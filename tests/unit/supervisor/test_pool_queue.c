@@ -26,7 +26,7 @@ static void test_one_scope_is_served_in_order(void **state)
 	assert_int_equal(rig_box(r, "t")->waiters, 0);
 }
 
-static void test_200_acquires_of_a_new_scope_boot_one_box(void **state)
+static void test_200_concurrent_acquires_create_one_box(void **state)
 {
 	struct rig *r = *state;
 	uint64_t req[200];
@@ -188,7 +188,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    rig_test(test_one_scope_is_served_in_order),
-	    rig_test(test_200_acquires_of_a_new_scope_boot_one_box),
+	    rig_test(test_200_concurrent_acquires_create_one_box),
 	    rig_test(test_a_boot_that_hangs_holds_up_no_other_scope),
 	    rig_test(test_who_waited_too_long_is_told),
 	    rig_test(test_acquire_timeout_is_the_limit_of_who_gave_none),

@@ -240,6 +240,45 @@ static void test_reset_parks_without_the_right_to_skip(void **state)
 	assert_int_equal(pool_reset(r->pool, r->now), 0);
 }
 
+static void test_reset_parks_and_the_reaper_later_collects(void **state)
+{
+	struct rig *r = *state;
+
+	rig_acquire(r, "a");
+	rig_acquire(r, "b");
+	rig_pass(r, 1000 * NS_PER_S);
+	assert_int_equal(pool_reset(r->pool, r->now), 2);
+	rig_settle(r);
+	assert_int_equal(pool_count(r->pool, SLOT_WARM), 2);
+	assert_int_equal(rig_said(r, POOL_CLOSE), 0);
+	rig_pass(r, 600 * NS_PER_S - 1);
+	assert_int_equal(pool_count(r->pool, SLOT_WARM), 2);
+	rig_pass(r, 1);
+	assert_int_equal(pool_count(r->pool, SLOT_FREE), rig_rules.slots);
+}
+
+/* A box that is leased in the room that a reset made is not reset with the others. */
+static void test_reset_spares_what_it_makes_room_for(void **state)
+{
+	struct rig *r = *state;
+	struct pool_rules rules = rig_rules;
+	uint64_t req;
+
+	rules.policy = REPLICA_WAIT;
+	rules.replicas = 1;
+	rules.prewarm = 1;
+	rules.check_skip = NS_PER_S;
+	rig_acquire(r, "t");
+	rig_use(r, &rules);
+	rig_pass(r, 0); /* stock, in the next slot */
+	req = rig_acquire(r, "waits");
+	assert_outcome(r, req, WAITING);
+	assert_int_equal(pool_reset(r->pool, r->now), 1);
+	rig_settle(r);
+	assert_outcome(r, req, GOT(SOURCE_PREWARMED));
+	assert_state(r, "waits", SLOT_ACTIVE);
+}
+
 /* ---- shutdown ---- */
 
 static void test_shutdown_of_an_empty_pool(void **state)
@@ -296,6 +335,20 @@ static void test_shutdown_closes_everything(void **state)
 	assert_int_equal(pool_deadline(r->pool), CLOCK_NEVER);
 }
 
+static void test_release_during_shutdown_closes(void **state)
+{
+	struct rig *r = *state;
+	uint64_t req = rig_acquire(r, "t");
+
+	r->held = HOLD(POOL_CLOSE);
+	rig_shutdown(r);
+	assert_int_equal(rig_release(r, "t", rig_lease(r, req)), POOL_RELEASE_CLOSED);
+	assert_int_equal(rig_said(r, POOL_PARK), 0);
+	rig_let_go(r);
+	assert_int_equal(rig_release(r, "t", rig_lease(r, req)), POOL_RELEASE_NOT_FOUND);
+	assert_int_equal(r->drained, 1);
+}
+
 /* Neither workers nor the janitor answer: it comes to an end all the same. */
 static void test_shutdown_is_bounded(void **state)
 {
@@ -334,6 +387,9 @@ int main(void)
 	    rig_test(test_shutdown_of_an_empty_pool),
 	    rig_test(test_shutdown_closes_everything),
 	    rig_test(test_shutdown_is_bounded),
+	    rig_test(test_release_during_shutdown_closes),
+	    rig_test(test_reset_parks_and_the_reaper_later_collects),
+	    rig_test(test_reset_spares_what_it_makes_room_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

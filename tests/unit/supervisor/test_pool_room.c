@@ -3,7 +3,7 @@
 
 /* ---- eviction ---- */
 
-static void test_the_box_that_is_warm_longest_is_evicted(void **state)
+static void test_eviction_takes_the_oldest_warm_box_only(void **state)
 {
 	struct rig *r = *state;
 
@@ -19,6 +19,23 @@ static void test_the_box_that_is_warm_longest_is_evicted(void **state)
 	assert_state(r, "b", SLOT_FREE);
 	assert_state(r, "c", SLOT_WARM);
 	assert_state(r, "a", SLOT_WARM);
+}
+
+static void test_replicas_count_active_plus_warm(void **state)
+{
+	struct rig *r = *state;
+
+	rig_restart(r, REPLICA_REJECT, 3, 8);
+	rig_acquire(r, "active");
+	rig_park(r, "warm 1");
+	rig_park(r, "warm 2");
+	assert_int_equal(rig_recorded(r, EVENT_EVICT), 0); /* three are allowed */
+	assert_outcome(r, rig_acquire(r, "x"), GOT(SOURCE_COLD));
+	assert_int_equal(rig_recorded(r, EVENT_EVICT), 1);
+	assert_outcome(r, rig_acquire(r, "y"), GOT(SOURCE_COLD));
+	assert_outcome(r, rig_acquire(r, "z"), REFUSED(API_CAPACITY));
+	assert_int_equal(pool_count(r->pool, SLOT_ACTIVE), 3);
+	assert_int_equal(pool_count(r->pool, SLOT_WARM), 0);
 }
 
 static void test_work_in_flight_pins_a_box(void **state)
@@ -297,7 +314,7 @@ static void test_slots_are_fixed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    rig_test(test_the_box_that_is_warm_longest_is_evicted),
+	    rig_test(test_eviction_takes_the_oldest_warm_box_only),
 	    rig_test(test_work_in_flight_pins_a_box),
 	    rig_test(test_a_victim_that_closes_holds_up_nobody),
 	    rig_test(test_soft_goes_beyond_and_says_so),
@@ -311,6 +328,7 @@ int main(void)
 	    rig_test(test_burst_goes_beyond_for_a_few),
 	    rig_test(test_a_changed_policy_reaches_all_who_wait),
 	    rig_test(test_slots_are_fixed),
+	    rig_test(test_replicas_count_active_plus_warm),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,7 +29,7 @@ static void test_parking_again_begins_anew(void **state)
 	assert_state(r, "t", SLOT_FREE);
 }
 
-static void test_zero_disables_the_idle_timeout(void **state)
+static void test_idle_timeout_0_disables_the_reaper(void **state)
 {
 	struct rig *r = *state;
 	struct pool_rules rules = rig_rules;
@@ -276,7 +276,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    rig_test(test_an_idle_warm_box_is_closed),
 	    rig_test(test_parking_again_begins_anew),
-	    rig_test(test_zero_disables_the_idle_timeout),
+	    rig_test(test_idle_timeout_0_disables_the_reaper),
 	    rig_test(test_work_pins_a_warm_box),
 	    rig_test(test_activity_postpones_the_end),
 	    rig_test(test_active_boxes_may_idle_unless_told),
