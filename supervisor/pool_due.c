@@ -10,6 +10,10 @@
 #include "supervisor/pool_int.h"
 
 #define HEAP_MIN 64U
+/* Flat, because each step up or down writes to another box, far away in memory. */
+#define WAYS 8U
+#define PARENT(pos) (((pos)-2) / WAYS + 1)
+#define CHILD(pos) (WAYS * ((pos)-1) + 2) /* the first of WAYS */
 
 /* Positions count from 1, so that 0 says: not in the heap. */
 static void put(struct pool *p, uint32_t pos, struct pool_moment m)
@@ -21,11 +25,28 @@ static void put(struct pool *p, uint32_t pos, struct pool_moment m)
 /* A hole at pos is moved up to where `at` belongs. */
 static uint32_t rise(struct pool *p, uint32_t pos, uint64_t at)
 {
-	while (pos > 1 && p->heap[pos / 2].at > at) {
-		put(p, pos, p->heap[pos / 2]);
-		pos /= 2;
+	while (pos > 1 && p->heap[PARENT(pos)].at > at) {
+		put(p, pos, p->heap[PARENT(pos)]);
+		pos = PARENT(pos);
 	}
 	return pos;
+}
+
+/* The earliest below pos; 0 when nothing is there. */
+static uint32_t first_child(const struct pool *p, uint32_t pos)
+{
+	uint32_t end = CHILD(pos) + WAYS - 1;
+	uint32_t first = CHILD(pos);
+
+	if (first > p->heap_count)
+		return 0;
+	if (end > p->heap_count)
+		end = p->heap_count;
+	for (uint32_t i = first + 1; i <= end; i++) {
+		if (p->heap[i].at < p->heap[first].at)
+			first = i;
+	}
+	return first;
 }
 
 /* And down. */
@@ -33,11 +54,7 @@ static uint32_t sink(struct pool *p, uint32_t pos, uint64_t at)
 {
 	uint32_t child;
 
-	while ((child = 2 * pos) <= p->heap_count) {
-		if (child < p->heap_count && p->heap[child + 1].at < p->heap[child].at)
-			child++;
-		if (p->heap[child].at >= at)
-			break;
+	while ((child = first_child(p, pos)) && p->heap[child].at < at) {
 		put(p, pos, p->heap[child]);
 		pos = child;
 	}

@@ -84,40 +84,43 @@ TAILQ_HEAD(pool_leases, pool_lease);
 
 /* A box as the pool sees it. Read-only outside pool*.c. */
 struct pool_box {
+	/* What every acquire touches stands together, the long texts last: with many boxes each
+	 * line of the cache counts. */
 	uint32_t slot;
 	uint32_t state; /* enum slot_state */
 	uint64_t generation;
-	uid_t uid;
-	char token[SHM_TOKEN_LEN]; /* empty as long as it is stock */
-	uint8_t identity[32];
-	char user[SHM_USER_LEN];
-	char thread[SHM_USER_LEN];
-	uint32_t flags; /* SLOT_FLAG_* */
-	struct pool_spec spec;
 	struct pool_scope *scope; /* NULL while it is stock, and once it is nobody's */
-	struct pool_leases leases;
-	uint32_t lease_count;
-	uint64_t places[POOL_LEASES / 64]; /* those that are taken, one bit each */
-	uint32_t waiters;		   /* acquires waiting for its scope */
-	uint32_t source;		   /* of the newest lease */
-	uint64_t acquires;
-	uint64_t created;
-	uint64_t state_since;
-	uint64_t parked;   /* last time it became warm */
-	uint64_t leased;   /* last time a lease was given */
-	uint64_t deadline; /* of the state it is in: boot, check, close, clean */
-	struct pool_due due;
+	uid_t uid;
+	uint32_t flags;	 /* SLOT_FLAG_* */
 	bool skip_right; /* this pool parked it itself: the next check may be skipped for a while */
 	bool claimed;	 /* out of the stock, for the acquire that it is checked for */
 	bool has_worker;
 	bool adopting; /* its worker was another supervisor's and has not said hello to us yet */
 	bool killed;
 	bool dirty;
-	char last_error[SHM_ERROR_LEN];
-	TAILQ_ENTRY(pool_box) queue; /* warm list, boot queue, or stock */
-	LIST_ENTRY(pool_box) generation_link;
+	uint32_t waiters; /* acquires waiting for its scope */
+	struct pool_due due;
+	uint64_t deadline; /* of the state it is in: boot, check, close, clean */
+	uint64_t state_since;
+	uint64_t parked; /* last time it became warm */
+	uint64_t leased; /* last time a lease was given */
+	uint64_t acquires;
+	uint32_t source; /* of the newest lease */
+	uint32_t lease_count;
+	struct pool_leases leases;
+	uint64_t places[POOL_LEASES / 64]; /* those that are taken, one bit each */
+	TAILQ_ENTRY(pool_box) queue;	   /* warm list, boot queue, or stock */
 	TAILQ_ENTRY(pool_box) dirty_link;
+	char token[SHM_TOKEN_LEN]; /* empty as long as it is stock */
+
+	LIST_ENTRY(pool_box) generation_link;
+	uint64_t created;
 	uint64_t remove_req; /* client that waits for its removal, 0 none */
+	uint8_t identity[32];
+	struct pool_spec spec;
+	char user[SHM_USER_LEN];
+	char thread[SHM_USER_LEN];
+	char last_error[SHM_ERROR_LEN];
 };
 TAILQ_HEAD(pool_boxes, pool_box);
 LIST_HEAD(pool_box_list, pool_box);

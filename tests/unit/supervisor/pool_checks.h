@@ -209,7 +209,7 @@ static inline void rig_check_heap(const struct rig *r)
 
 	for (uint32_t i = 1; i <= p->heap_count; i++) {
 		RIG_CHECK(r, p->heap[i].due->pos == i && p->heap[i].due->at == p->heap[i].at);
-		RIG_CHECK(r, i == 1 || p->heap[i / 2].at <= p->heap[i].at);
+		RIG_CHECK(r, p->heap[i].at >= pool_deadline(p));
 	}
 }
 
