@@ -74,10 +74,10 @@ GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_
 	guest/sink.c guest/sys_clone.c guest/text.c guest/tree.c guest/users.c
 CONFIG_SRC := supervisor/config.c supervisor/config_env.c supervisor/config_print.c supervisor/config_table.c \
 	supervisor/config_value.c supervisor/config_yaml.c supervisor/options.c supervisor/rundir.c
-CTL_SRC := tools/cli_boxes.c tools/cli_call.c tools/cli_command.c tools/cli_doctor.c tools/cli_options.c \
-	tools/cli_pool.c tools/cli_print.c tools/cli_ps.c tools/cli_run.c tools/cli_shm.c tools/cli_signals.c \
-	tools/cli_stream.c tools/cli_token.c tools/cli_view.c tools/doctor_cgroup.c tools/doctor_host.c \
-	tools/doctor_left.c tools/httpc.c tools/sbxctl.c
+CTL_SRC := tools/cli_boxes.c tools/cli_call.c tools/cli_command.c tools/cli_doctor.c tools/cli_events.c \
+	tools/cli_events_ask.c tools/cli_options.c tools/cli_pool.c tools/cli_print.c tools/cli_ps.c \
+	tools/cli_run.c tools/cli_shm.c tools/cli_signals.c tools/cli_stream.c tools/cli_token.c tools/cli_view.c \
+	tools/doctor_cgroup.c tools/doctor_host.c tools/doctor_left.c tools/httpc.c tools/sbxctl.c
 
 BENCH_SRC := tests/bench/bench.c tests/bench/bench_base.c tests/bench/bench_daemon.c tests/bench/bench_http.c
 SBXD_SRC := $(SUPERVISOR_SRC) $(POOL_SRC) $(CONFIG_SRC)

@@ -50,6 +50,7 @@ int cli_acquire(struct cli *cli, int argc, char **argv);
 int cli_release(struct cli *cli, int argc, char **argv);
 int cli_inspect(struct cli *cli, int argc, char **argv);
 int cli_rm(struct cli *cli, int argc, char **argv);
+int cli_events(struct cli *cli, int argc, char **argv);
 int cli_ps(struct cli *cli, int argc, char **argv);
 int cli_pool(struct cli *cli, int argc, char **argv);
 int cli_shutdown(struct cli *cli, int argc, char **argv);
@@ -137,6 +138,10 @@ void cli_put_text(FILE *f, const char *text);
 
 /* Pretty-prints JSON to stdout. CLI_OK or CLI_FAILED. */
 int cli_put_json(const json_t *value);
+
+/* Writes all of it, past stdio, and stops at a signal that was caught. 0, -ECANCELED, -EPIPE when
+ * nobody reads it any more, or -errno. */
+int cli_write(const struct cli *cli, int fd, const void *bytes, size_t n);
 
 /* Flushes stdout; CLI_FAILED when something could not be written, else status. */
 int cli_finish(int status);

@@ -14,8 +14,7 @@
 
 #define BODY_MAX (64U * 1024U * 1024U)
 #define ANSWER_MAX (128U * 1024U * 1024U)
-#define GRACE_S 60	/* that the service may take longer than the command's own timeout */
-#define ATOMIC_OUT 4096 /* what a pipe that polls writable takes without blocking */
+#define GRACE_S 60 /* that the service may take longer than the command's own timeout */
 
 int cli_command_check(const struct cli *cli, const struct cli_command_line *line)
 {
@@ -136,24 +135,10 @@ struct sink {
 static int write_out(void *ctx, int fd, const uint8_t *bytes, size_t n)
 {
 	struct sink *sink = ctx;
+	int rc = cli_write(sink->cli, fd, bytes, n);
 
-	while (n > 0) {
-		ssize_t written;
-		int rc = httpc_wait(fd, POLLOUT, sink->cli->signal_fd, CLOCK_NEVER);
-
-		if (rc < 0)
-			return rc;
-		written = write(fd, bytes, n < ATOMIC_OUT ? n : ATOMIC_OUT);
-		if (written < 0 && (errno == EAGAIN || errno == EINTR))
-			continue;
-		if (written < 0) {
-			sink->closed = errno == EPIPE;
-			return -errno;
-		}
-		bytes += written;
-		n -= (size_t)written;
-	}
-	return 0;
+	sink->closed = rc == -EPIPE;
+	return rc;
 }
 
 /* Nothing came back, or not all of it: says why, unless it was on purpose. */

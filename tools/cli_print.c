@@ -1,8 +1,13 @@
 /* cli_print: output for people. sbxctl; holds no state. */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "lib/clock.h"
 #include "tools/cli.h"
+
+#define ATOMIC_OUT 4096 /* what a pipe that polls writable takes without blocking */
 
 void cli_put_text(FILE *f, const char *text)
 {
@@ -16,6 +21,27 @@ int cli_put_json(const json_t *value)
 	(void)json_dumpf(value, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(12));
 	(void)fputc('\n', stdout);
 	return CLI_OK;
+}
+
+int cli_write(const struct cli *cli, int fd, const void *bytes, size_t n)
+{
+	const uint8_t *at = bytes;
+
+	while (n > 0) {
+		ssize_t written;
+		int rc = httpc_wait(fd, POLLOUT, cli->signal_fd, CLOCK_NEVER);
+
+		if (rc < 0)
+			return rc;
+		written = write(fd, at, n < ATOMIC_OUT ? n : ATOMIC_OUT);
+		if (written < 0 && errno != EAGAIN && errno != EINTR)
+			return -errno;
+		if (written > 0) {
+			at += written;
+			n -= (size_t)written;
+		}
+	}
+	return 0;
 }
 
 int cli_finish(int status)

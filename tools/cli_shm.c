@@ -78,30 +78,6 @@ static json_t *latency_json(const struct shm_header *h)
 	return all;
 }
 
-static json_t *event_json(const struct shm_event *e)
-{
-	char when[CLOCK_RFC3339_LEN];
-	char text[sizeof(e->reason) + 1] = "";
-	json_t *o = json_object();
-
-	clock_format_rfc3339(e->wall_ms, when);
-	put(o, "seq", e->seq);
-	(void)json_object_set_new(o, "time", json_string(when));
-	(void)json_object_set_new(o, "kind", json_string(ring_kind_name(e->kind)));
-	memcpy(text, e->token, sizeof(e->token));
-	(void)json_object_set_new(o, "box_id", *text ? cli_text_json(text) : json_null());
-	put(o, "generation", e->generation);
-	if (e->kind == EVENT_STATE) {
-		(void)json_object_set_new(o, "from", json_string(slot_state_name(e->from)));
-		(void)json_object_set_new(o, "to", json_string(slot_state_name(e->to)));
-	}
-	(void)json_object_set_new(o, "code", json_integer(e->code));
-	memcpy(text, e->reason, sizeof(e->reason));
-	text[sizeof(e->reason)] = '\0';
-	(void)json_object_set_new(o, "reason", cli_text_json(text));
-	return o;
-}
-
 static json_t *events_json(const struct segment *seg)
 {
 	uint64_t newest = ring_newest(seg);
@@ -111,7 +87,7 @@ static json_t *events_json(const struct segment *seg)
 
 	for (uint64_t seq = first; seq <= newest; seq++) {
 		if (ring_read(seg, seq, &e) == 0)
-			(void)json_array_append_new(all, event_json(&e));
+			(void)json_array_append_new(all, cli_event_json(&e));
 	}
 	return all;
 }
@@ -181,14 +157,8 @@ static void put_events(const json_t *events)
 	(void)printf("EVENTS\n");
 	json_array_foreach(cli_walk(events), i, e)
 	{
-		(void)printf("%6lld %s %-16s %-16s ", cli_int_at(e, "seq"), cli_text_at(e, "time"),
-		    cli_text_at(e, "kind"), cli_text_at(e, "box_id"));
-		if (json_object_get(e, "from"))
-			(void)printf("%s -> %s ", cli_text_at(e, "from"), cli_text_at(e, "to"));
-		if (cli_int_at(e, "code"))
-			(void)printf("code %lld ", cli_int_at(e, "code"));
-		cli_put_text(stdout, cli_text_at(e, "reason"));
-		(void)fputc('\n', stdout);
+		(void)printf("%6lld ", cli_int_at(e, "seq"));
+		cli_put_event(stdout, e);
 	}
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/clock.h"
+#include "shm/event.h"
 #include "shm/slot.h"
 #include "tools/cli.h"
 #include "wire/json.h"
@@ -93,7 +94,7 @@ json_t *cli_box_json(const struct reader_box *b, uint64_t now)
 }
 
 /* Text in a column of that width, cut with '~'. Counts characters, not bytes. */
-static void put_column(const char *text, int width)
+static void put_column(FILE *f, const char *text, int width)
 {
 	char cut[128];
 	size_t n = 0;
@@ -111,8 +112,8 @@ static void put_column(const char *text, int width)
 		(void)snprintf(cut + n, sizeof(cut) - n, "%s", text[n + 1] ? "~" : text + n);
 		columns++;
 	}
-	cli_put_text(stdout, cut);
-	(void)printf("%*s", width + 1 - columns, "");
+	cli_put_text(f, cut);
+	(void)fprintf(f, "%*s", width + 1 - columns, "");
 }
 
 static void put_box(const json_t *b)
@@ -125,11 +126,11 @@ static void put_box(const json_t *b)
 	cli_format_age(
 	    json_number_value(json_object_get(b, "state_seconds")), since, sizeof(since));
 	cli_format_bytes((uint64_t)cli_int_at(b, "memory_bytes"), memory, sizeof(memory));
-	put_column(cli_text_at(b, "box_id"), 16);
-	put_column(cli_text_at(b, "state"), 11);
-	put_column(cli_text_at(b, "user_id"), 16);
-	put_column(cli_text_at(b, "thread_id"), 20);
-	put_column(cli_text_at(b, "isolation"), 11);
+	put_column(stdout, cli_text_at(b, "box_id"), 16);
+	put_column(stdout, cli_text_at(b, "state"), 11);
+	put_column(stdout, cli_text_at(b, "user_id"), 16);
+	put_column(stdout, cli_text_at(b, "thread_id"), 20);
+	put_column(stdout, cli_text_at(b, "isolation"), 11);
 	(void)printf("%7s %7s %6lld %5lld %8lld %7s\n", age, since, cli_int_at(b, "leases"),
 	    cli_int_at(b, "in_flight"), cli_int_at(b, "commands_total"), memory);
 }
@@ -145,6 +146,40 @@ void cli_put_boxes(const json_t *boxes)
 	{
 		put_box(box);
 	}
+}
+
+json_t *cli_event_json(const struct shm_event *ev)
+{
+	struct event_view view;
+	json_t *o = json_object();
+
+	event_describe(ev, &view);
+	for (size_t i = 0; i < view.count; i++) {
+		const struct event_field *field = &view.fields[i];
+
+		(void)json_object_set_new(o, field->name,
+		    field->text ? cli_text_json(field->text) : json_integer(field->number));
+	}
+	return o;
+}
+
+void cli_put_event(FILE *f, const json_t *event)
+{
+	char change[40] = "";
+
+	if (json_object_get(event, "from"))
+		(void)snprintf(change, sizeof(change), "%s->%s", cli_text_at(event, "from"),
+		    cli_text_at(event, "to"));
+	put_column(f, cli_text_at(event, "time"), CLOCK_RFC3339_LEN - 1);
+	put_column(f, cli_text_at(event, "kind"), 16);
+	put_column(f, cli_text_at(event, "box_id"), 16);
+	put_column(f, change, 20);
+	cli_put_text(f, cli_text_at(event, "reason"));
+	if (json_object_get(event, "code"))
+		(void)fprintf(f, " (code %lld)", cli_int_at(event, "code"));
+	if (json_object_get(event, "count"))
+		(void)fprintf(f, " (%lld)", cli_int_at(event, "count"));
+	(void)fputc('\n', f);
 }
 
 void cli_put_numbers(const char *title, const json_t *object)

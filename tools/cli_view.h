@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "shm/reader.h"
 
@@ -15,6 +16,12 @@ json_t *cli_box_json(const struct reader_box *b, uint64_t now);
 
 /* Text of the table, which may be cut in the middle of a character or be no text at all. */
 json_t *cli_text_json(const char *text);
+
+/* A record of the flight recorder as an object, the caller's. */
+json_t *cli_event_json(const struct shm_event *ev);
+
+/* Such an object as a line: time, kind, box, from->to, reason. */
+void cli_put_event(FILE *f, const json_t *event);
 
 /* One line per box under a heading. */
 void cli_put_boxes(const json_t *boxes);

@@ -19,6 +19,8 @@ static const struct cli_command commands[] = {
     {"inspect", NULL, "BOX", "show all about a box", cli_inspect},
     {"rm", NULL, "[-f] BOX", "close a box; -f: also one in use", cli_rm},
     {"pool", NULL, "", "show counts, counters and latencies", cli_pool},
+    {"events", NULL, "[-f]", "show what the flight recorder holds, newest last; -f: and go on",
+	cli_events},
     {"token", NULL, "[--no-user] [USER] THREAD", "print the scope token of a user and thread",
 	cli_token},
     {"shm", "dump", "[NAME]", "print and validate a shared table, live or dead", cli_shm_dump},

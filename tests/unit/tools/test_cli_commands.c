@@ -120,6 +120,7 @@ static void test_usage(void **state)
 	    {cli_token, {"a", "b", "c"}},
 	    {cli_token, {"--no-user", "a", "b"}},
 	    {cli_shm_dump, {"a", "b"}},
+	    {cli_events, {"x"}},
 	    {cli_doctor, {"x"}},
 	};
 
