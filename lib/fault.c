@@ -15,14 +15,20 @@
 
 #include "lib/fd.h"
 
-#define FAULTS_MAX 64
-#define FAULT_SPEC 4096
+#define FAULTS_MAX 512
+#define FAULT_SPEC 65536
+#define FAULT_FILE 4096 /* bytes of a file that can be named */
+
+/* A piece of fault_spec; not NUL-terminated. */
+struct fault_text {
+	const char *p;
+	size_t len;
+};
 
 struct fault {
-	const char *name;   /* in fault_spec; not NUL-terminated */
-	const char *action; /* likewise */
-	size_t name_len;
-	size_t action_len;
+	struct fault_text role; /* empty: of any */
+	struct fault_text name;
+	struct fault_text action;
 	_Atomic char *once; /* the byte of its file, NULL when it acts always */
 	bool broken;	    /* it has a file, and the file is not there */
 };
@@ -30,39 +36,66 @@ struct fault {
 static struct fault faults[FAULTS_MAX];
 static size_t fault_count;
 static char fault_spec[FAULT_SPEC]; /* the value that faults[] was made of */
+static const char *fault_own_role = "";
+static char fault_file[PATH_MAX]; /* what is mapped at fault_page: most faults have the same */
+static _Atomic char *fault_page;
 
-static void fault_map(struct fault *f, const char *path, size_t len)
+static bool text_is(struct fault_text t, const char *s)
 {
-	char file[PATH_MAX];
+	return t.len == strlen(s) && !memcmp(t.p, s, t.len);
+}
+
+static struct fault_text text_between(const char *from, const char *to)
+{
+	return (struct fault_text){from, (size_t)(to - from)};
+}
+
+static _Atomic char *fault_map(struct fault_text path)
+{
 	FD_SCOPED int fd = -1;
 	void *page;
 
-	(void)snprintf(file, sizeof(file), "%.*s", (int)len, path);
-	fd = open(file, O_RDWR | O_CLOEXEC);
-	page = fd < 0 ? MAP_FAILED : mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	f->broken = page == MAP_FAILED;
-	if (!f->broken)
-		f->once = page;
+	if (fault_page && text_is(path, fault_file))
+		return fault_page;
+	(void)snprintf(fault_file, sizeof(fault_file), "%.*s", (int)path.len, path.p);
+	fd = open(fault_file, O_RDWR | O_CLOEXEC);
+	page =
+	    fd < 0 ? MAP_FAILED : mmap(NULL, FAULT_FILE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	fault_page = page == MAP_FAILED ? NULL : page;
+	return fault_page;
 }
 
-static void fault_parse(const char *spec, size_t len)
+/* "FILE" or "FILE+N" */
+static void fault_watch(struct fault *f, const char *path, const char *end)
 {
-	const char *eq = memchr(spec, '=', len);
-	const char *at;
+	const char *plus = memrchr(path, '+', (size_t)(end - path));
+	unsigned long at = plus ? strtoul(plus + 1, NULL, 10) : 0;
+	_Atomic char *page = fault_map(text_between(path, plus ? plus : end));
+
+	f->broken = !page || at >= FAULT_FILE;
+	if (!f->broken)
+		f->once = page + at;
+}
+
+/* "[role/]name=action[@...]" */
+static void fault_parse(const char *spec, const char *end)
+{
+	const char *eq = memchr(spec, '=', (size_t)(end - spec));
+	const char *slash = eq ? memchr(spec, '/', (size_t)(eq - spec)) : NULL;
+	const char *at = eq ? memchr(eq, '@', (size_t)(end - eq)) : NULL;
+	const char *name = slash ? slash + 1 : spec;
 	struct fault *f;
 
 	if (!eq || fault_count == FAULTS_MAX)
 		return;
 	f = &faults[fault_count++];
-	f->name = spec;
-	f->name_len = (size_t)(eq - spec);
-	f->action = eq + 1;
-	f->action_len = len - f->name_len - 1;
-	at = memchr(f->action, '@', f->action_len);
-	if (!at)
-		return;
-	fault_map(f, at + 1, f->action_len - (size_t)(at - f->action) - 1);
-	f->action_len = (size_t)(at - f->action);
+	*f = (struct fault){
+	    .role = text_between(spec, slash ? slash : spec),
+	    .name = text_between(name, eq),
+	    .action = text_between(eq + 1, at ? at : end),
+	};
+	if (at)
+		fault_watch(f, at + 1, end);
 }
 
 /* Tests change the variable as they go. */
@@ -74,18 +107,19 @@ static void fault_prepare(void)
 	if (!strcmp(value ? value : "", fault_spec))
 		return;
 	fault_count = 0;
+	fault_page = NULL;
 	(void)snprintf(fault_spec, sizeof(fault_spec), "%s", value ? value : "");
 	while (*spec) {
-		size_t len = strcspn(spec, ",");
+		const char *end = spec + strcspn(spec, ",");
 
-		fault_parse(spec, len);
-		spec += len + (spec[len] == ',');
+		fault_parse(spec, end);
+		spec = end + (*end == ',');
 	}
 }
 
-static bool fault_is(const struct fault *f, const char *action)
+static bool fault_is_here(const struct fault *f, const char *name)
 {
-	return f->action_len == strlen(action) && !memcmp(f->action, action, f->action_len);
+	return text_is(f->name, name) && (f->role.len == 0 || text_is(f->role, fault_own_role));
 }
 
 static bool fault_armed(const struct fault *f)
@@ -95,22 +129,26 @@ static bool fault_armed(const struct fault *f)
 	return !f->broken && (!f->once || atomic_compare_exchange_strong(f->once, &armed, '0'));
 }
 
+void fault_role(const char *role)
+{
+	fault_own_role = role;
+}
+
 bool fault_hit(const char *name)
 {
-	size_t len = strlen(name);
 	bool fails = false;
 
 	fault_prepare();
 	for (size_t i = 0; i < fault_count; i++) {
 		const struct fault *f = &faults[i];
 
-		if (f->name_len != len || memcmp(f->name, name, len) != 0 || !fault_armed(f))
+		if (!fault_is_here(f, name) || !fault_armed(f))
 			continue;
-		if (fault_is(f, "kill"))
+		if (text_is(f->action, "kill"))
 			(void)kill(getpid(), SIGKILL);
-		while (fault_is(f, "hang"))
+		while (text_is(f->action, "hang"))
 			(void)pause();
-		fails = fails || fault_is(f, "fail");
+		fails = fails || text_is(f->action, "fail");
 	}
 	return fails;
 }

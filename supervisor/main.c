@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "lib/fault.h"
 #include "lib/log.h"
 #include "supervisor/options.h"
 #include "supervisor/rundir.h"
@@ -44,6 +45,7 @@ int main(int argc, char **argv)
 	struct buf out;
 	int status;
 
+	FAULT_ROLE("sbxd");
 	buf_init(&out, PRINT_MAX);
 	if (options_parse(argc, argv, &o, &err) < 0)
 		return usage_error(&err);

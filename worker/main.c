@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/fault.h"
 #include "lib/log.h"
 #include "shm/layout.h"
 #include "worker/box.h"
@@ -48,6 +49,7 @@ int main(int argc, char **argv)
 	const char *format = getenv("SBX_LOG_FORMAT");
 	int status = MAIN_USAGE;
 
+	FAULT_ROLE(argc == 2 ? "janitor" : "worker");
 	log_init("sbx-worker", format && !strcmp(format, "json") ? LOG_JSON : LOG_TEXT, LOG_INFO);
 	if (argc == 3 && !strcmp(argv[1], "box"))
 		status = main_box(argv[2]);
