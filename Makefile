@@ -229,7 +229,7 @@ CHECK_PROGRAMS := $(CHK)/sbxd $(CHK)/sbx-worker $(CHK)/sbx-guest $(CHK)/sbxctl
 INTEG := $(sort $(patsubst tests/integ/%.py,%,$(wildcard tests/integ/test_*.py)))
 
 # What check runs after building. Sanitized programs do not run under valgrind.
-CHECKS := unit $(if $(SAN_THREAD),,conformance integ) $(if $(SAN),,check-valgrind-short)
+CHECKS := unit $(if $(SAN_THREAD),,conformance integ crash) $(if $(SAN),,check-valgrind-short)
 JOBS := $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 .PHONY: check check-built check-programs conformance integ
@@ -266,6 +266,17 @@ check-valgrind: check-programs $(CHK)/valgrind_pidfd.so
 	$(Q)cd tests/integ && SBX_BUILD=$(CURDIR)/$(CHK) SBX_BOUND=120 \
 		SBX_WRAPPER="env LD_PRELOAD=$(CURDIR)/$(CHK)/valgrind_pidfd.so $(VALGRIND)" \
 		python3 -m unittest $(if $(V),-v) $(or $(TEST),$(VALGRIND_TESTS))
+
+# ---- crashes and long runs -----------------------------------------------------------------------------------------
+
+# Each process killed at each fault point that it passes, under load; ROUNDS times. One again: POINT= ROLE= SEED=.
+ROUNDS ?= 1
+SEED ?= $(shell date +%s)
+
+.PHONY: crash
+crash: check-programs
+	$(Q)SBX_SAN=$(SAN) SBX_BUILD=$(CURDIR)/$(CHK) python3 tests/crash/matrix.py --rounds $(ROUNDS) --seed $(SEED) \
+		--point "$(POINT)" --role "$(ROLE)"
 
 # ---- the main job, shown -------------------------------------------------------------------------------------------
 
@@ -322,6 +333,8 @@ help:
 	@echo "make check           install what is missing, build, and run every test (as root)"
 	@echo "  SAN=address,undefined | SAN=thread   the same with sanitizers (thread: unit tests of what threads share)"
 	@echo "make unit | conformance | integ        parts of check; integ TEST=test_run V=1: one file of tests"
+	@echo "make crash ROUNDS=20  processes killed at each fault point under load (one round is part of check);"
+	@echo "  POINT= ROLE= SEED=: one of them again"
 	@echo "make check-valgrind  sbxd under valgrind, over the integration tests (check runs some of them so)"
 	@echo "make fuzz T=60       each fuzz target for T seconds"
 	@echo "make bench           speed, as ratios to baselines of the same run"

@@ -42,6 +42,7 @@ static json_t *header_json(const struct reader *r, const struct reader_summary *
 	const struct shm_header *h = r->seg.header;
 	char instance[sizeof(h->instance) + 1] = "";
 	json_t *o = json_object();
+	int permits = 0;
 
 	memcpy(instance, h->instance, sizeof(h->instance));
 	(void)json_object_set_new(o, "instance", cli_text_json(instance));
@@ -59,6 +60,10 @@ static json_t *header_json(const struct reader *r, const struct reader_summary *
 	    json_real((double)sum->heartbeat_age_ns / (double)NS_PER_S));
 	put(o, "replicas", sum->replicas);
 	put(o, "waiters", sum->waiters);
+	/* It only reads; its declaration does not say so. */
+	if (sem_getvalue((sem_t *)(uintptr_t)&h->boot_slots, &permits) == 0)
+		put(o, "boot_permits", (uint64_t)permits);
+	put(o, "boot_permits_max", atomic_load(&h->boot_slots_max));
 	return o;
 }
 

@@ -1,0 +1,290 @@
+"""Kills each process at each fault point that it passes, under load, and looks whether everything is as specified afterwards.
+
+  make crash [ROUNDS=20] [POINT=name] [ROLE=sbxd|worker|janitor] [SEED=n]
+"""
+
+import argparse
+import collections
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integ"))
+
+import invariants  # noqa: E402
+import points  # noqa: E402
+from agent import BOUND  # noqa: E402
+from board import Board  # noqa: E402
+from estate import Baseline  # noqa: E402
+from harness import ROOT, wait_for  # noqa: E402
+from holders import Holders  # noqa: E402
+from load import Load, config, scopes  # noqa: E402
+from service import Service  # noqa: E402
+from stimuli import STIMULI  # noqa: E402
+
+HIT_BOUND = 10.0  # seconds for a point to be passed that was passed in the survey
+GOES_ON = 12  # acquires that are answered before and after
+QUIET = 0.6  # a survey goes on while points are passed for the first time
+SURVEY_BOUND = 5.0
+
+
+class Bench:
+    """A service under load, with boxes that are held; used for as many steps as go well."""
+
+    def __init__(self, pts, seed, holds):
+        self.service = Service(config({}), pts.env(), holds=holds)
+        self.points = pts
+        self.board = Board()
+        self.baseline = Baseline(self.service)
+        self.load = Load(self.service, self.board, seed)
+        self.holders = Holders(self.service, self.board)
+        self.log = invariants.Log(self.service)
+        self.lives_seen = 0
+
+    def close(self):
+        """What is wrong with its end."""
+        self.service.hold.clear()
+        self.load.stop()
+        self.holders.let_go()
+        try:
+            status = self.service.stop()
+            remains = self.service.remains()
+            return [f"sbxd ended with {status}"] * (status != 0) + [f"left behind: {remains}"] * bool(remains)
+        finally:
+            self.service.kill()
+            self.service.remove()
+
+    def some_acquires(self):
+        """Waits until some more are answered: the load goes on."""
+        enough = self.board.count("acquire") + GOES_ON
+        wait_for("the load to go on", lambda: self.board.count("acquire") >= enough, BOUND)
+
+    def stimulate(self, stimulus):
+        """The life that ended of it, if it was to end one."""
+        life = self.service.lives[-1]
+        stimulus.act(self.service, {h.box["pid"] for h in self.holders.all})
+        return life if stimulus.away else None
+
+    def unexpected_ends(self, killed):
+        """Ends of sbxd since the last look; `killed` of them were by a fault point."""
+        wrong = []
+        for life in self.service.lives[self.lives_seen:]:
+            if not life.ended.is_set() or life.expected:
+                continue
+            if killed and life.status == signal.SIGKILL:
+                killed -= 1
+            else:
+                wrong.append(life.how())
+            life.expected = True
+        self.lives_seen = len(self.service.lives) - 1
+        return wrong
+
+
+def survey(names, seed):
+    """Which role passes which point, and after what: {(point, role): stimulus}."""
+    pts = points.Points(names, "pass")
+    bench = Bench(pts, seed, holds=False)
+    reached = {}
+    bench.board.away = True
+    bench.load.go()
+    for name, stimulus in STIMULI.items():
+        bench.holders.take()
+        bench.some_acquires()
+        waiting = [pair for pair in pts.pairs if pair not in reached]
+        for pair in waiting:
+            pts.arm(pair)
+        try:
+            life = bench.stimulate(stimulus)
+            if life:
+                bench.service.await_next(life)
+        except AssertionError as e:
+            print(f"survey: {name}: {e}")
+        end = time.monotonic() + SURVEY_BOUND
+        quiet = time.monotonic() + QUIET
+        while time.monotonic() < min(end, quiet):
+            new = [pair for pair in waiting if pair not in reached and pts.hit(pair)]
+            reached.update((pair, name) for pair in new)
+            quiet = time.monotonic() + QUIET if new else quiet
+            time.sleep(0.01)
+        for pair in waiting:
+            pts.disarm(pair)
+        bench.holders.let_go()
+    bench.load.pause(BOUND)
+    wrong = bench.close()
+    pts.close()
+    return reached, wrong
+
+
+class Row:
+    def __init__(self, point, role, stimulus):
+        self.point = point
+        self.role = role
+        self.stimulus = stimulus
+        self.hits = 0
+        self.passed = 0
+        self.seconds = 0.0
+        self.wrong = collections.Counter()
+
+    @property
+    def pair(self):
+        return (self.point, self.role)
+
+    @property
+    def is_fault(self):
+        return not self.point.startswith("(")
+
+
+def act(bench, row):
+    """Arms the point and does what leads there. (hit, lives of sbxd that ended)"""
+    stimulus = STIMULI[row.stimulus]
+    first = bench.service.lives[-1]
+    if row.is_fault:
+        bench.points.arm(row.pair)
+    bench.stimulate(stimulus)
+    hit = True
+    if row.is_fault:
+        try:
+            wait_for("the point", lambda: bench.points.hit(row.pair), HIT_BOUND)
+        except AssertionError:
+            hit = False
+            bench.points.disarm(row.pair)
+    died = stimulus.away or (hit and row.is_fault and row.role == "sbxd")
+    return hit, first if died else None
+
+
+def take_over(bench, row, life, since):
+    """The next sbxd serves; what it must have taken over; then clients go on."""
+    bench.service.await_next(life)
+    wrong = []
+    if not STIMULI[row.stimulus].ends_boxes:
+        ended = bench.board.ended("acquire", "remove") - since
+        wrong = invariants.survivors(bench.service, life, ended)
+    bench.service.hold.clear()
+    return wrong
+
+
+def step(bench, row):
+    """One kill and all that must hold after it. What is wrong."""
+    stimulus = STIMULI[row.stimulus]
+    board = bench.board
+    board.away = stimulus.away or row.role == "sbxd"
+    board.lost.clear()
+    board.marks.clear()
+    bench.log.skip()
+    bench.holders.take()
+    bench.load.go()
+    bench.some_acquires()
+    ended = board.ended("acquire", "remove")
+    hit, life = act(bench, row)
+    row.hits += hit
+    wrong = [] if hit else [f"was not reached within {HIT_BOUND} s"]
+    if life:
+        wrong += take_over(bench, row, life, ended)
+    bench.some_acquires()
+    late = bench.load.pause(BOUND * 2)
+    if late:
+        wrong.append(f"{late} clients do not come to rest")
+    if not stimulus.ends_boxes:
+        wrong += bench.holders.check(int(row.role == "worker"), bool(life), stimulus.drops_leases)
+    wrong += bench.holders.let_go()
+    wrong += invariants.at_rest(bench.service, board.lost + leases_held(bench, stimulus), bench.baseline)
+    wrong += invariants.every_scope(bench.service, board, scopes() + bench.holders.scopes)
+    wrong += invariants.emptied(bench.service, bench.baseline)
+    wrong += bench.unexpected_ends(int(row.is_fault and row.role == "sbxd"))
+    bench.service.forget_kept()
+    return wrong + bench.log.wrong() + board.take_wrong()
+
+
+def leases_held(bench, stimulus):
+    """What holders never gave back: the lease that is tied to nothing."""
+    return collections.Counter({h.scope: 1 for h in bench.holders.all if not h.tied and not h.parked})
+
+
+def run(rows, rounds, seed):
+    pts = points.Points([row.point for row in rows if row.is_fault], "kill")
+    bench = None
+    wrong_ends = []
+    for n in range(rounds):
+        order = list(rows)
+        random.Random(f"{seed}/{n}").shuffle(order)
+        for row in order:
+            random.seed(f"{seed}/{n}/{row.pair}")
+            began = time.monotonic()
+            bench = bench or Bench(pts, f"{seed}/{n}/{row.pair}", holds=True)
+            try:
+                wrong = step(bench, row)
+            except AssertionError as e:
+                wrong = [str(e)] + bench.board.take_wrong()
+            row.seconds += time.monotonic() - began
+            row.passed += not wrong
+            row.wrong.update(wrong)
+            if wrong:
+                report_failure(bench, row, wrong, seed)
+                bench = discard(bench)
+    if bench:
+        wrong_ends += bench.close()
+    pts.close()
+    return wrong_ends
+
+
+def report_failure(bench, row, wrong, seed):
+    log = f"{ROOT}/build/crash/{row.point.strip('()')}.{row.role}.log"
+    os.makedirs(os.path.dirname(log), exist_ok=True)
+    with open(log, "w", encoding="utf-8") as f:
+        f.write(bench.log.new())
+    print(f"FAILED {row.point} {row.role}, after {row.stimulus}:")
+    for text in wrong[:12]:
+        print(f"    {text[:400]}")
+    print(f"    log: {os.path.relpath(log, ROOT)}; again: make crash POINT='{row.point}' ROLE={row.role} SEED={seed}", flush=True)
+
+
+def discard(bench):
+    """A service on which something went wrong is no ground for the next step."""
+    try:
+        bench.close()
+    except AssertionError as e:
+        print(f"    its end: {e}")
+    return None
+
+
+def choose(reached, args):
+    rows = [Row(point, role, stimulus) for (point, role), stimulus in reached.items()]
+    rows += [Row(f"({name})", stimulus.role, name) for name, stimulus in STIMULI.items() if stimulus.role]
+    rows.sort(key=lambda row: (not row.is_fault, row.point, row.role))
+    return [row for row in rows if args.point in ("", row.point) and args.role in ("", row.role)]
+
+
+def put_table(rows, rounds):
+    print(f"{'point':40} {'role':8} {'after':8} {'hits':>5} {'passed':>8} {'seconds':>8}")
+    for row in rows:
+        print(f"{row.point:40} {row.role:8} {row.stimulus:8} {row.hits:5} {row.passed:4} of {rounds:<2} {row.seconds / rounds:6.2f}")
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--rounds", type=int, default=1)
+    p.add_argument("--point", default="")
+    p.add_argument("--role", default="")
+    p.add_argument("--seed", default=str(random.randrange(1 << 32)))
+    args = p.parse_args()
+    began = time.monotonic()
+    shutil.rmtree(f"{ROOT}/build/crash", ignore_errors=True)
+    names = points.find()
+    reached, wrong = survey(names, args.seed)
+    never = sorted(set(names) - {point for point, _ in reached})
+    wrong += [f"no process ever passes {name}: the load must lead there" for name in never]
+    rows = choose(reached, args)
+    wrong += run(rows, args.rounds, args.seed)
+    put_table(rows, args.rounds)
+    for text in wrong:
+        print(f"FAILED: {text}")
+    failed = sum(row.passed < args.rounds for row in rows)
+    print(f"{len(names)} points, {len(rows)} rows, {failed} failed, {time.monotonic() - began:.0f} s, seed {args.seed}")
+    return 1 if wrong or failed or not rows else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+"""Starts sbxd and starts it again at once when it ends, as a service manager would; a process of its own.
+
+It is the subreaper of what sbxd leaves behind: workers outlive it, and whoever ends is reaped here, so that no zombie is
+taken for a leak. Talks JSON lines: a job on stdin, then "last" (do not start it again) or "leave"; what started and ended on
+stdout. The end of stdin ends sbxd.
+"""
+
+import ctypes
+import json
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+PR_SET_CHILD_SUBREAPER = 36
+FAILED_PAUSE = 0.05  # a start that fails is not tried as fast as it can
+
+
+def say(**what):
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()
+
+
+def children():
+    """After sbxd's death: its workers."""
+    with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as f:
+        return [int(pid) for pid in f.read().split()]
+
+
+class Respawner:
+    def __init__(self, job):
+        self.job = job
+        self.pid = 0
+        self.again = True
+
+    def start(self):
+        with open(self.job["log"], "ab") as log:
+            process = subprocess.Popen(self.job["argv"], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                       env={**os.environ, **self.job["env"]})
+        self.pid = process.pid
+        process.returncode = 0  # it is waited for here, not by subprocess
+        say(started=self.pid)
+
+    def ended(self, status):
+        """Clients are held, and the table of the dead is kept, before its successor can change anything."""
+        at = time.monotonic()
+        if self.again:
+            with open(self.job["hold"], "r+b", buffering=0) as hold:
+                hold.write(b"1")
+        pid, self.pid = self.pid, 0
+        if os.path.exists(self.job["table"]):
+            shutil.copyfile(self.job["table"], f"{self.job['kept']}{pid}")
+        say(ended=pid, status=status, workers=children(), at=at)
+        if self.again:
+            if not os.WIFSIGNALED(status) and os.WEXITSTATUS(status) != 0:
+                time.sleep(FAILED_PAUSE)
+            self.start()
+
+    def reap(self):
+        """False when there is no child left."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid == self.pid:
+                self.ended(status)
+
+    def obey(self, line):
+        if line == b"":
+            self.again = False
+            if self.pid:
+                os.kill(self.pid, signal.SIGKILL)
+            os._exit(0)
+        self.again = line.strip() != b"last"
+
+
+def main():
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    wake_read, wake_write = os.pipe()
+    os.set_blocking(wake_read, False)
+    os.set_blocking(wake_write, False)
+    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us tells us
+    r = Respawner(json.loads(sys.stdin.buffer.raw.readline()))
+    r.start()
+    events = selectors.DefaultSelector()
+    events.register(wake_read, selectors.EVENT_READ)
+    events.register(sys.stdin.buffer.raw, selectors.EVENT_READ)
+    while r.reap() or r.pid:
+        for key, _ in events.select():
+            if key.fd == wake_read:
+                os.read(wake_read, 4096)
+            else:
+                r.obey(sys.stdin.buffer.raw.readline())
+
+
+if __name__ == "__main__":
+    main()
