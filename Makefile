@@ -275,8 +275,13 @@ SEED ?= $(shell date +%s)
 
 .PHONY: crash
 crash: check-programs
-	$(Q)SBX_SAN=$(SAN) SBX_BUILD=$(CURDIR)/$(CHK) python3 tests/crash/matrix.py --rounds $(ROUNDS) --seed $(SEED) \
+	$(Q)SBX_BUILD=$(CURDIR)/$(CHK) python3 tests/crash/matrix.py --rounds $(ROUNDS) --seed $(SEED) \
 		--point "$(POINT)" --role "$(ROLE)"
+
+# Thousands of scopes and random kills for T seconds; KILLS= limits what is killed.
+.PHONY: soak
+soak: check-programs
+	$(Q)SBX_BUILD=$(CURDIR)/$(CHK) python3 tests/soak/soak.py --seconds $(T) --seed $(SEED) --kills $(KILLS)
 
 # ---- the main job, shown -------------------------------------------------------------------------------------------
 
@@ -335,6 +340,7 @@ help:
 	@echo "make unit | conformance | integ        parts of check; integ TEST=test_run V=1: one file of tests"
 	@echo "make crash ROUNDS=20  processes killed at each fault point under load (one round is part of check);"
 	@echo "  POINT= ROLE= SEED=: one of them again"
+	@echo "make soak T=60       thousands of scopes, random kills and reloads for T seconds; SEED= KILLS="
 	@echo "make check-valgrind  sbxd under valgrind, over the integration tests (check runs some of them so)"
 	@echo "make fuzz T=60       each fuzz target for T seconds"
 	@echo "make bench           speed, as ratios to baselines of the same run"

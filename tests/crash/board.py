@@ -30,7 +30,7 @@ class Board:
         self.answers = collections.Counter()
         self.wrong = []
         self.slowest = (0.0, "")
-        self.marks = {}  # scope -> (box, content)
+        self.marks = {}  # scope -> the box whose mark was written
         self.lost = collections.Counter()  # scope -> leases of which nobody knows whether they are held
         self.away = False  # the service may be shutting down or not be there
 
@@ -73,39 +73,40 @@ class Board:
         with self.lock:
             return sum(self.answers[kind, "ended"] for kind in kinds)
 
-    # ---- marks ----
-
-    def mark_of(self, scope, box):
+    def is_marked(self, scope, box):
         with self.lock:
-            known = self.marks.get(scope)
-        return known[1] if known and known[0] == box_is(box) else None
+            return self.marks.get(scope) == box_is(box)
 
-    def set_mark(self, scope, box, content):
+    def set_marked(self, scope, box):
         with self.lock:
-            self.marks[scope] = (box_is(box), content)
+            self.marks[scope] = box_is(box)
 
 
 def mark_begin(scope):
     return "|".join(map(str, scope)) + "|"
 
 
+def mark_text(scope, box):
+    """The same from every client, so that several may mark one box."""
+    return mark_begin(scope) + "|".join(map(str, box_is(box)))
+
+
 def check_mark(board, call, scope, box):
     """The box must carry the mark that was put in it, and no other tenant's; a box without one gets it. call: as Agent.call."""
     path = f"/v1/boxes/{box['box_id']}/fs"
-    known = board.mark_of(scope, box)
+    marked = board.is_marked(scope, box)
     r = call("GET", f"{path}/read?path={MARK}")
     board.note("read", r)
     text = r.body.decode("utf-8", "replace")
     if r.status == 200 and not text.startswith(mark_begin(scope)):
         board.fail(f"WRONG TENANT: the box of {scope} carries {text!r}")
-    elif r.status == 200 and known and text != known and is_still(call, box):
-        board.fail(f"the box of {scope} carries {text!r} instead of {known!r}")
-    elif r.status == 404 and known and is_still(call, box):
+    elif r.status == 200 and text != mark_text(scope, box) and is_still(call, box):
+        board.fail(f"the box of {scope} carries {text!r} instead of {mark_text(scope, box)!r}")
+    elif r.status == 404 and marked and is_still(call, box):
         board.fail(f"the box of {scope}, generation {box['generation']}, lost its file: {r}")
-    elif r.status == 404 and not known:
-        content = mark_begin(scope) + "|".join(map(str, box_is(box)))
-        if board.note("write", call("PUT", f"{path}/write?path={MARK}", content.encode())) and is_still(call, box):
-            board.set_mark(scope, box, content)
+    elif r.status == 404 and not marked:
+        if board.note("write", call("PUT", f"{path}/write?path={MARK}", mark_text(scope, box).encode())) and is_still(call, box):
+            board.set_marked(scope, box)
 
 
 def is_still(call, box):

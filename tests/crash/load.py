@@ -9,6 +9,7 @@ import time
 from agent import Agent, Ended, Overdue
 from board import check_mark
 from harness import IS_ROOT
+from service import settings_text
 
 UIDS = (0, 20001, 20002) if IS_ROOT else (os.geteuid(),)
 THREADS = ("a", "b")
@@ -16,14 +17,8 @@ CLIENTS = 8
 STOCK = 0  # boxes in stock, some of the time
 LEASE = 3  # seconds; what a lost answer leaves behind must come back by itself
 LINES = 2000
-
-
 SETTINGS = {"replicas": 8, "replica_policy": "wait", "acquire_timeout": 15, "max_boxes": 32, "max_concurrent_boots": 3, "idle_timeout": 2,
             "health_check_timeout": 3, "boot_timeout": 8, "orphan_grace": 30}
-
-
-def config(changes):
-    return "".join(f"{key}: {value}\n" for key, value in {**SETTINGS, **changes}.items())
 
 
 def scopes():
@@ -175,7 +170,7 @@ class Reloader(threading.Thread):
 
     def reload(self, changes):
         """Only a sbxd that serves: before that, SIGHUP ends a process."""
-        self.load.service.write_config(config(changes))
+        self.load.service.write_config(settings_text({**SETTINGS, **changes}))
         try:
             with Agent(self.load.service.socket, held=self.load.service.hold.held) as a:
                 os.kill(a.call("GET", "/v1/pool").json["supervisor"]["pid"], signal.SIGHUP)

@@ -8,7 +8,6 @@ import collections
 import os
 import random
 import shutil
-import signal
 import sys
 import time
 
@@ -21,8 +20,8 @@ from board import Board  # noqa: E402
 from estate import Baseline  # noqa: E402
 from harness import ROOT, wait_for  # noqa: E402
 from holders import Holders  # noqa: E402
-from load import Load, config, scopes  # noqa: E402
-from service import Service  # noqa: E402
+from load import SETTINGS, Load, scopes  # noqa: E402
+from service import Service, settings_text  # noqa: E402
 from stimuli import STIMULI  # noqa: E402
 
 HIT_BOUND = 10.0  # seconds for a point to be passed that was passed in the survey
@@ -35,14 +34,13 @@ class Bench:
     """A service under load, with boxes that are held; used for as many steps as go well."""
 
     def __init__(self, pts, seed, holds):
-        self.service = Service(config({}), pts.env(), holds=holds)
+        self.service = Service(settings_text(SETTINGS), pts.env(), holds=holds)
         self.points = pts
         self.board = Board()
         self.baseline = Baseline(self.service)
         self.load = Load(self.service, self.board, seed)
         self.holders = Holders(self.service, self.board)
         self.log = invariants.Log(self.service)
-        self.lives_seen = 0
 
     def close(self):
         """What is wrong with its end."""
@@ -67,20 +65,6 @@ class Bench:
         life = self.service.lives[-1]
         stimulus.act(self.service, {h.box["pid"] for h in self.holders.all})
         return life if stimulus.away else None
-
-    def unexpected_ends(self, killed):
-        """Ends of sbxd since the last look; `killed` of them were by a fault point."""
-        wrong = []
-        for life in self.service.lives[self.lives_seen:]:
-            if not life.ended.is_set() or life.expected:
-                continue
-            if killed and life.status == signal.SIGKILL:
-                killed -= 1
-            else:
-                wrong.append(life.how())
-            life.expected = True
-        self.lives_seen = len(self.service.lives) - 1
-        return wrong
 
 
 def survey(names, seed):
@@ -193,7 +177,7 @@ def step(bench, row):
     wrong += invariants.at_rest(bench.service, board.lost + leases_held(bench, stimulus), bench.baseline)
     wrong += invariants.every_scope(bench.service, board, scopes() + bench.holders.scopes)
     wrong += invariants.emptied(bench.service, bench.baseline)
-    wrong += bench.unexpected_ends(int(row.is_fault and row.role == "sbxd"))
+    wrong += bench.service.unexpected_ends(int(row.is_fault and row.role == "sbxd"))
     bench.service.forget_kept()
     return wrong + bench.log.wrong() + board.take_wrong()
 

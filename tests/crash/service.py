@@ -15,6 +15,10 @@ from harness import BOUND, BUILD, Daemon, slurp, start_time, wait_for
 RESPAWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "respawn.py")
 
 
+def settings_text(settings):
+    return "".join(f"{key}: {value}\n" for key, value in settings.items())
+
+
 class Hold:
     """A byte that holds clients back: set before a new sbxd starts, cleared when what it took over was looked at."""
 
@@ -57,6 +61,7 @@ class Service(Daemon):
         self.hold = Hold()
         self.holds = holds
         self.lives = []
+        self.seen = 0
         super().__init__(config, env, args=args)
 
     @property
@@ -121,6 +126,20 @@ class Service(Daemon):
         life.expected = True
         os.kill(life.pid, sig)
         return life
+
+    def unexpected_ends(self, killed):
+        """How sbxd ended that was not to end, since the last look; `killed` of them were by a fault point."""
+        wrong = []
+        for life in self.lives[self.seen:]:
+            if not life.ended.is_set() or life.expected:
+                continue
+            if killed and life.status == signal.SIGKILL:
+                killed -= 1
+            else:
+                wrong.append(life.how())
+            life.expected = True
+        self.seen = len(self.lives) - 1
+        return wrong
 
     def janitor(self):
         return next((pid for pid in self.helpers() if "janitor" in command_line(pid)), None)

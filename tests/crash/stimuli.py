@@ -29,8 +29,8 @@ def kill_worker(service, spared):
 
 
 def kill_guest(service, spared):
-    """PID 1 of a box."""
-    victims = [b["box_id"] for b in boxes(service) if b["pid"] and b["pid"] not in spared]
+    """PID 1 of a box that is up: one that boots would fail, which is an answer."""
+    victims = [b["box_id"] for b in boxes(service) if b["state"] in ("active", "warm") and b["pid"] not in spared]
     with Agent(service.socket) as a:
         box = a.call("GET", f"/v1/boxes/{random.choice(victims)}") if victims else None
     if box and box.status == 200 and box.json.get("box_pid") and box.json["pid"] not in spared:
