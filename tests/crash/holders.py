@@ -67,7 +67,8 @@ class Holder:
         """A new box. The agent is never held back: it asks before anything dies, and afterwards for nothing new."""
         self.agent = Agent(self.service.socket)
         r = self.agent.call("POST", "/v1/acquire", {"user_id": "hold", "thread_id": self.name, "release_on_disconnect": self.tied})
-        self.board.note("acquire", r)
+        if not self.board.note("acquire", r):
+            raise AssertionError(f"no box to hold: {r}")
         self.box = r.json
         self.path = f"/v1/boxes/{self.box['box_id']}"
         self.worker_start = start_time(self.box["pid"])

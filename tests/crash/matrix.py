@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import invariants  # noqa: E402
 import points  # noqa: E402
-from agent import BOUND  # noqa: E402
+from agent import BOUND, Ended, Overdue  # noqa: E402
 from board import Board  # noqa: E402
 from estate import Baseline  # noqa: E402
 from harness import ROOT, wait_for  # noqa: E402
@@ -200,8 +200,8 @@ def run(rows, rounds, seed):
             bench = bench or Bench(pts, f"{seed}/{n}/{row.pair}", holds=True)
             try:
                 wrong = step(bench, row)
-            except AssertionError as e:
-                wrong = [str(e)] + bench.board.take_wrong()
+            except (AssertionError, Ended, Overdue) as e:
+                wrong = [f"{type(e).__name__}: {e}"] + bench.board.take_wrong()
             row.seconds += time.monotonic() - began
             row.passed += not wrong
             row.wrong.update(wrong)

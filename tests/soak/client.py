@@ -6,6 +6,7 @@ import json
 import mmap
 import random
 import sys
+import time
 
 import tally  # finds the modules that follow
 from agent import Agent, Ended, Overdue
@@ -60,6 +61,7 @@ class Client:
         r = self.call("acquire", "POST", "/v1/acquire", {"user_id": scope[1], "thread_id": scope[2], "lease_seconds": LEASE,
                                                         "release_on_disconnect": tied})
         if r.status != 200:
+            time.sleep(0.02)  # it is told when to come again
             return
         box = r.json
         self.tally.count(f"source {box['source']}")
