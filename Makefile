@@ -59,16 +59,16 @@ WORKER_SRC := worker/agent_chan.c worker/agent_link.c worker/agent_pipe.c worker
 	worker/conn_body.c worker/conn_open.c worker/conn_reply.c worker/control_link.c worker/files_query.c \
 	worker/files_read.c worker/files_write.c worker/janitor.c worker/op.c worker/report.c worker/route.c \
 	worker/run.c worker/run_buffer.c worker/run_request.c worker/run_stream.c worker/service.c
-POOL_SRC := := SUPERVISOR_SRC supervisor/access.c supervisor/api_acquire.c supervisor/api_box.c \
-	supervisor/api_events.c supervisor/api_pool.c supervisor/client.c supervisor/client_handover.c \
-	supervisor/client_read.c supervisor/client_reply.c supervisor/client_stream.c supervisor/driver_start.c \
-	supervisor/images.c supervisor/janitor_link.c supervisor/lifecycle.c supervisor/listen.c supervisor/notify.c \
-	supervisor/perform.c supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_due.c \
-	supervisor/pool_lease.c supervisor/pool_life.c supervisor/pool_queue.c supervisor/pool_release.c \
-	supervisor/pool_restore.c supervisor/pool_room.c supervisor/pool_scope.c supervisor/pool_stock.c \
-	supervisor/pool_timers.c supervisor/programs.c supervisor/publish.c supervisor/reconcile.c \
-	supervisor/record.c supervisor/restore.c supervisor/routes.c supervisor/service.c supervisor/spawn.c \
-	supervisor/worker_adopt.c supervisor/worker_link.c supervisor/worker_msg.c supervisor/worker_start.c
+POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_due.c supervisor/pool_lease.c \
+	supervisor/pool_life.c supervisor/pool_queue.c supervisor/pool_release.c supervisor/pool_restore.c \
+	supervisor/pool_room.c supervisor/pool_scope.c supervisor/pool_stock.c supervisor/pool_timers.c
+SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_box.c supervisor/api_events.c \
+	supervisor/api_pool.c supervisor/client.c supervisor/client_handover.c supervisor/client_read.c \
+	supervisor/client_reply.c supervisor/client_stream.c supervisor/driver_start.c supervisor/images.c \
+	supervisor/janitor_link.c supervisor/lifecycle.c supervisor/listen.c supervisor/notify.c \
+	supervisor/perform.c supervisor/programs.c supervisor/publish.c supervisor/reconcile.c supervisor/record.c \
+	supervisor/restore.c supervisor/routes.c supervisor/service.c supervisor/spawn.c supervisor/worker_adopt.c \
+	supervisor/worker_link.c supervisor/worker_msg.c supervisor/worker_start.c
 GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_read.c guest/file_sync.c guest/file_write.c \
 	guest/kill.c guest/mux.c guest/mux_input.c guest/out.c guest/path.c guest/shim.c guest/shim_run.c \
 	guest/sink.c guest/sys_clone.c guest/text.c guest/tree.c guest/users.c

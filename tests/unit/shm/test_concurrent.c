@@ -119,7 +119,7 @@ static void test_parts_are_never_torn(void **state)
 	run_all(&run, parts_read, parts_change);
 }
 
-static void ring_follow(struct run *run)
+static void follow_the_ring(struct run *run)
 {
 	uint64_t newest = ring_newest(&run->t.seg);
 	struct shm_event ev;
@@ -149,7 +149,7 @@ static void test_events_are_never_torn(void **state)
 	struct run run;
 
 	(void)state;
-	run_all(&run, ring_follow, ring_change);
+	run_all(&run, follow_the_ring, ring_change);
 }
 
 /* At any moment the list holds consecutive slots in a circle: each change moves one end. */
