@@ -204,6 +204,8 @@ int ctl_recv(int sock, uint8_t *buf, struct ctl_msg *msg)
 	int fds[FD_PASS_MAX];
 	ssize_t n = fd_recv_msg(sock, buf, CTL_MSG_MAX, fds);
 
+	if (n == -ECONNRESET) /* it ended with unread messages; what it had sent is still there */
+		n = fd_recv_msg(sock, buf, CTL_MSG_MAX, fds);
 	if (n < 0)
 		return n == -EMSGSIZE ? -EBADMSG : (int)n;
 	shape = ctl_check(buf, (size_t)n);

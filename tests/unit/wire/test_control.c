@@ -390,6 +390,20 @@ static void test_full_queue_and_end(void **state)
 	assert_int_equal(ctl_send(p->b, CTL_CHECK, 0, 0, NULL, NULL, 0, -1), -EPIPE);
 }
 
+/* Who ends with messages unread has sent what it sent all the same. */
+static void test_end_of_one_that_did_not_read(void **state)
+{
+	struct pair *p = *state;
+	struct ctl_msg msg;
+
+	assert_int_equal(ctl_send(p->b, CTL_PONG, 0, 0, NULL, NULL, 0, -1), 0);
+	assert_int_equal(ctl_send(p->a, CTL_CHECK, 4, 0, NULL, NULL, 0, -1), 0);
+	fd_close(&p->a);
+	assert_int_equal(ctl_recv(p->b, p->buf, &msg), 1);
+	assert_int_equal(msg.head.seq, 4);
+	assert_int_equal(ctl_recv(p->b, p->buf, &msg), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -403,6 +417,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_unterminated_environment, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_send_refuses_nonsense, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_full_queue_and_end, setup, teardown),
+	    cmocka_unit_test_setup_teardown(test_end_of_one_that_did_not_read, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
