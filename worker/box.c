@@ -23,26 +23,24 @@ static struct box *box_of(struct service *s)
 
 /* ---- what connections and operations want ---- */
 
-/* The word of a connection goes only with what is said of it. */
-static void box_tell_of_conn(struct service *s, enum ctl_type type, unsigned int index,
+/* The word of a connection goes only with what is said of it. False: there is no sbxd. */
+static bool box_tell_of_conn(struct service *s, enum ctl_type type, unsigned int index,
     uint64_t seq, const struct ctl_conn *who, const void *bytes, size_t n, int fd)
 {
+	bool told;
+
 	s->held[index] = true;
-	if (control_link_send(
-		&box_of(s)->control, type, seq, who, sizeof(*who), bytes, n, fd, index))
-		return;
-	/* There is no sbxd that wants to know, or that a request could go back to. */
-	s->held[index] = false;
-	report_conn(s->report, index, 0, CONN_FREE);
+	told = control_link_send(
+	    &box_of(s)->control, type, seq, who, sizeof(*who), bytes, n, fd, index);
+	if (!told)
+		s->held[index] = false;
+	return told;
 }
 
 static bool box_hand_back(struct service *s, int fd, unsigned int index, uint64_t seq,
     const struct ctl_conn *who, const void *bytes, size_t n)
 {
-	if (box_of(s)->control.fd < 0)
-		return false;
-	box_tell_of_conn(s, CTL_HANDBACK, index, seq, who, bytes, n, fd);
-	return true;
+	return box_tell_of_conn(s, CTL_HANDBACK, index, seq, who, bytes, n, fd);
 }
 
 static void box_conn_gone(struct service *s, unsigned int index, uint64_t seq, uint64_t cookie)
@@ -50,11 +48,12 @@ static void box_conn_gone(struct service *s, unsigned int index, uint64_t seq, u
 	struct box *b = box_of(s);
 	const struct ctl_conn who = {.cookie = cookie};
 
-	if (index < SHM_CONNS)
-		box_tell_of_conn(s, CTL_CONN_GONE, index, seq, &who, NULL, 0, -1);
-	else
+	/* Without sbxd nobody wants to know. */
+	if (index >= SHM_CONNS)
 		(void)control_link_send(&b->control, CTL_CONN_GONE, seq, &who, sizeof(who), NULL, 0,
-		    -1, CONTROL_NO_WORD); /* as above */
+		    -1, CONTROL_NO_WORD);
+	else if (!box_tell_of_conn(s, CTL_CONN_GONE, index, seq, &who, NULL, 0, -1))
+		report_conn(s->report, index, 0, CONN_FREE);
 	box_leave_if_done(b);
 }
 

@@ -100,7 +100,7 @@ static bool conn_give_back(struct conn *c, const struct http_head *h)
 	if (h)
 		conn_name_request(c, h);
 	if (!c->dead)
-		conn_fail(c, API_SHUTTING_DOWN, "the service is not running");
+		conn_fail_away(c);
 	c->phase = CONN_FLUSH; /* what was not used is not ours to read */
 	return true;
 }

@@ -101,6 +101,9 @@ void conn_more_body(struct conn *c);
 /* A whole error response. The connection lets go of its operation, as with all the ends below. */
 void conn_fail(struct conn *c, enum api_error e, const char *message);
 
+/* The same, 503: for sbxd to answer, and there is none now. */
+void conn_fail_away(struct conn *c);
+
 /* The same, 405 with the methods that there are. */
 void conn_fail_method(struct conn *c, const char *allow);
 

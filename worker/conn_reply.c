@@ -13,6 +13,7 @@
 #include "worker/conn.h"
 
 #define REPLY_IOV 8
+#define REPLY_AWAY_SECONDS 1 /* a restart takes less */
 
 /* Writes what is queued and then iov, as far as the socket takes it. Returns how much of iov was.
  */
@@ -176,6 +177,13 @@ void conn_fail(struct conn *c, enum api_error e, const char *message)
 	struct api_error_more more = {.allow = NULL};
 
 	reply_error(c, e, message, &more);
+}
+
+void conn_fail_away(struct conn *c)
+{
+	struct api_error_more more = {.retry_after_seconds = REPLY_AWAY_SECONDS};
+
+	reply_error(c, API_SHUTTING_DOWN, "the service is not running", &more);
 }
 
 void conn_fail_method(struct conn *c, const char *allow)

@@ -44,6 +44,37 @@ static void control_lose(struct control_link *l)
 	l->ops->gone(l->ctx);
 }
 
+/* True when there was a message. */
+static bool control_read(struct control_link *l)
+{
+	struct ctl_msg msg;
+	int rc = ctl_recv(l->fd, l->scratch, &msg);
+
+	if (rc == -EAGAIN || rc == -EINTR)
+		return false;
+	if (rc == 1) {
+		l->ops->message(l->ctx, &msg);
+		return true;
+	}
+	if (rc == -EBADMSG)
+		log_error("sbxd sent a message that breaks the contract");
+	control_lose(l);
+	return false;
+}
+
+void control_link_end(struct control_link *l)
+{
+	while (l->fd >= 0 && control_read(l))
+		;
+	control_lose(l);
+}
+
+/* For now: the socket, or the number of descriptors that our user may have under way. */
+static bool control_is_full(int rc)
+{
+	return rc == -EAGAIN || rc == -EINTR || rc == -ETOOMANYREFS;
+}
+
 static void control_flush(struct control_link *l)
 {
 	struct control_msg *m;
@@ -53,10 +84,10 @@ static void control_flush(struct control_link *l)
 	while ((m = STAILQ_FIRST(&l->queue))) {
 		rc = ctl_send(l->fd, m->type, m->seq, l->gen, m->has_body ? &m->body : NULL,
 		    m->tail, m->tail_len, m->fd);
-		if (rc == -EAGAIN || rc == -EINTR)
+		if (control_is_full(rc))
 			return;
 		if (rc < 0) {
-			control_lose(l);
+			control_link_end(l);
 			return;
 		}
 		word = m->word;
@@ -72,29 +103,19 @@ static void control_flush(struct control_link *l)
 static void control_on_event(struct loop *loop, struct loop_watch *w, uint32_t events)
 {
 	struct control_link *l = LOOP_OWNER(w, struct control_link, watch);
-	struct ctl_msg msg;
-	int rc;
 
 	(void)loop; /* the link knows its loop */
 	if (events & EPOLLOUT)
 		control_flush(l);
-	if (l->fd < 0 || !(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
-		return;
-	rc = ctl_recv(l->fd, l->scratch, &msg);
-	if (rc == -EAGAIN || rc == -EINTR)
-		return;
-	if (rc == 1) {
-		l->ops->message(l->ctx, &msg);
-		return;
-	}
-	if (rc == -EBADMSG)
-		log_error("sbxd sent a message that breaks the contract");
-	control_lose(l);
+	if (l->fd >= 0 && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+		(void)control_read(l); /* if there are more, we are woken again */
 }
 
 int control_link_init(struct control_link *l, struct loop *loop, int fd, uint64_t gen,
     uint8_t *scratch, const struct control_link_ops *ops, void *ctx)
 {
+	int rc;
+
 	*l = (struct control_link){
 	    .loop = loop,
 	    .watch.fd = -1,
@@ -105,7 +126,10 @@ int control_link_init(struct control_link *l, struct loop *loop, int fd, uint64_
 	    .scratch = scratch,
 	};
 	STAILQ_INIT(&l->queue);
-	return loop_add(loop, &l->watch, fd, EPOLLIN, control_on_event);
+	rc = loop_add(loop, &l->watch, fd, EPOLLIN, control_on_event);
+	if (rc < 0)
+		fd_close(&l->fd);
+	return rc;
 }
 
 void control_link_fini(struct control_link *l)
@@ -122,7 +146,6 @@ static bool control_keep(struct control_link *l, enum ctl_type type, uint64_t se
 
 	if (!m || loop_mod(l->loop, &l->watch, EPOLLIN | EPOLLOUT) < 0) {
 		free(m);
-		fd_close(&fd);
 		return false;
 	}
 	m->type = type;
@@ -144,17 +167,15 @@ bool control_link_send(struct control_link *l, enum ctl_type type, uint64_t seq,
 {
 	int rc = -EAGAIN;
 
-	if (l->fd < 0) {
-		fd_close(&fd);
+	if (l->fd < 0)
 		return false;
-	}
 	if (STAILQ_EMPTY(&l->queue))
 		rc = ctl_send(l->fd, type, seq, l->gen, body, tail, tail_len, fd);
-	if (rc == -EAGAIN || rc == -EINTR)
+	if (control_is_full(rc))
 		return control_keep(l, type, seq, body, body_len, tail, tail_len, fd, word);
-	fd_close(&fd);
 	if (rc < 0) /* reading will tell that sbxd is gone */
 		return false;
+	fd_close(&fd);
 	if (word != CONTROL_NO_WORD)
 		l->ops->sent(l->ctx, word);
 	return true;

@@ -8,12 +8,16 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "worker/control_link.h"
+
+#define OTHER_UID 65532U
 
 struct fixture {
 	struct loop *loop;
@@ -162,6 +166,7 @@ static void test_sbxd_goes(void **state)
 	const struct ctl_conn who = {.cookie = 1};
 	struct fixture *f = *state;
 	int fds = fd_count_open();
+	int fd;
 
 	for (int i = 0; i < 40; i++)
 		assert_true(control_link_send(&f->link, CTL_HANDBACK, 0, &who, sizeof(who), bytes,
@@ -173,9 +178,106 @@ static void test_sbxd_goes(void **state)
 	assert_int_equal(f->gone, 1);
 	assert_true(control_link_idle(&f->link));
 	assert_int_equal(fd_count_open(), fds - 2); /* both ends, and nothing that waited */
-	assert_false(control_link_send(&f->link, CTL_HANDBACK, 0, &who, sizeof(who), NULL, 0,
-	    open("/dev/null", O_RDONLY | O_CLOEXEC), 1));
+	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_false(
+	    control_link_send(&f->link, CTL_HANDBACK, 0, &who, sizeof(who), NULL, 0, fd, 1));
+	assert_true(fcntl(fd, F_GETFD) >= 0); /* still the caller's */
+	fd_close(&fd);
 	assert_int_equal(fd_count_open(), fds - 2);
+}
+
+/* Its orders are obeyed to the last, also when it has not read all that it was told. */
+static void test_orders_of_a_dead_sbxd(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_true(
+	    control_link_send(&f->link, CTL_PONG, 0, NULL, 0, NULL, 0, -1, CONTROL_NO_WORD));
+	assert_int_equal(ctl_send(f->sbxd, CTL_PARK, 1, 5, NULL, NULL, 0, -1), 0);
+	assert_int_equal(ctl_send(f->sbxd, CTL_CHECK, 2, 5, NULL, NULL, 0, -1), 0);
+	fd_close(&f->sbxd);
+	while (!f->gone)
+		step(f);
+	assert_int_equal(f->messages, 2);
+	assert_int_equal(f->got.head.seq, 2);
+}
+
+/* The same when it is found out by writing. */
+static void test_orders_of_one_that_took_nothing(void **state)
+{
+	static const uint8_t bytes[60000];
+	const struct ctl_conn who = {.cookie = 1};
+	struct fixture *f = *state;
+
+	while (control_link_idle(&f->link))
+		assert_true(control_link_send(&f->link, CTL_HANDBACK, 0, &who, sizeof(who), bytes,
+		    sizeof(bytes), open("/dev/null", O_RDONLY | O_CLOEXEC), 1));
+	assert_int_equal(ctl_send(f->sbxd, CTL_PARK, 1, 5, NULL, NULL, 0, -1), 0);
+	assert_int_equal(ctl_send(f->sbxd, CTL_CHECK, 2, 5, NULL, NULL, 0, -1), 0);
+	fd_close(&f->sbxd);
+	step(f);
+	assert_int_equal(f->gone, 1);
+	assert_int_equal(f->messages, 2);
+	assert_true(control_link_idle(&f->link));
+}
+
+static void test_ended_from_here(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(ctl_send(f->sbxd, CTL_PARK, 1, 5, NULL, NULL, 0, -1), 0);
+	assert_int_equal(ctl_send(f->sbxd, CTL_CHECK, 2, 5, NULL, NULL, 0, -1), 0);
+	control_link_end(&f->link);
+	assert_int_equal(f->messages, 2);
+	assert_int_equal(f->gone, 1);
+	assert_int_equal(f->link.fd, -1);
+	control_link_end(&f->link);
+	assert_int_equal(f->gone, 1);
+	assert_int_equal(recv(f->sbxd, f->packet, sizeof(f->packet), 0), 0);
+}
+
+/* Sends more descriptors than our user may have under way; 0, or the line that was wrong. */
+static int too_many_under_way(struct fixture *f)
+{
+	enum { MANY = 64 };
+	const struct rlimit few = {16, 16};
+	const struct ctl_conn who = {.cookie = 1};
+	struct ctl_msg msg;
+
+	/* Up to here it had the right to more. */
+	if (setrlimit(RLIMIT_NOFILE, &few) < 0 || setresuid(OTHER_UID, OTHER_UID, OTHER_UID) < 0)
+		return __LINE__;
+	for (uint32_t i = 0; i < MANY && control_link_idle(&f->link); i++) {
+		int fd = fcntl(f->link.fd, F_DUPFD_CLOEXEC, 0);
+
+		if (!control_link_send(&f->link, CTL_HELD, 0, &who, sizeof(who), NULL, 0, fd, i))
+			return __LINE__;
+	}
+	if (control_link_idle(&f->link))
+		return __LINE__;
+	while (!control_link_idle(&f->link)) {
+		if (ctl_recv(f->sbxd, f->packet, &msg) != 1)
+			return __LINE__;
+		fd_close(&msg.fd);
+		if (loop_step(f->loop, 0) < 0)
+			return __LINE__;
+	}
+	return f->gone ? __LINE__ : 0;
+}
+
+static void test_too_many_descriptors_under_way(void **state)
+{
+	int status;
+	pid_t pid;
+
+	if (getuid() != 0)
+		skip();
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(too_many_under_way(*state) % 256);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 }
 
 static void test_garbage_ends_it(void **state)
@@ -197,6 +299,10 @@ int main(void)
 	    TEST(test_sends_at_once),
 	    TEST(test_queues),
 	    TEST(test_sbxd_goes),
+	    TEST(test_orders_of_a_dead_sbxd),
+	    TEST(test_orders_of_one_that_took_nothing),
+	    TEST(test_ended_from_here),
+	    TEST(test_too_many_descriptors_under_way),
 	    TEST(test_garbage_ends_it),
 	};
 

@@ -331,6 +331,9 @@ static void test_orphan_closes(void **state)
 	stage_expect_text(t, "still here");
 	assert_int_equal(send(t->client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27, 0), 27);
 	stage_expect_text(t, "HTTP/1.1 503 ");
+	stage_expect_text(t, "\r\n\r\n");
+	assert_true(stage_has(t, "Retry-After: 1\r\n"));
+	assert_true(stage_has(t, "Connection: close\r\n"));
 	assert_int_equal(stage_wait(t), 0); /* orphan_grace_ms later */
 	assert_int_equal(proc_wait_gone(box, STAGE_WAIT_MS), 0);
 	fd_close(&box);
