@@ -301,7 +301,9 @@ int box_boot(struct box *b, uint32_t slot)
 		return rc;
 	}
 	report_publish(&b->report);
+	FAULT_POINT("worker.boot.published");
 	box_unlock(b);
 	boot_tell(b);
+	FAULT_POINT("worker.boot.told");
 	return 0;
 }

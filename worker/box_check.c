@@ -59,6 +59,7 @@ static void check_finish(struct box *b, int code)
 	if (b->state == BOX_UP)
 		box_unlock(b);
 	check_answer(b, b->check.seq, code);
+	FAULT_POINT("worker.check.answered");
 }
 
 static void check_go_on(struct box *b);
@@ -85,6 +86,7 @@ static void check_go_on(struct box *b)
 			b->check.nonce = ++b->nonce;
 			/* What is wrong with the link, the link will say. */
 			(void)agent_link_send(&b->link, AGENT_PING, &b->check.nonce, BOX_NONCE);
+			FAULT_POINT("worker.check.pinged");
 		} else {
 			at = clock_now_ns() + CHECK_LOCK_RETRY_NS;
 		}

@@ -67,9 +67,11 @@ static void end_kill(struct loop *loop, struct loop_timer *t)
 		(void)snprintf(b->end.why.text, sizeof(b->end.why.text),
 		    "the box's processes could not be ended: %s", strerror(-rc));
 	}
+	FAULT_POINT("worker.close.killed");
 	box_unlock(b);
 	if (b->end.type == CTL_CLOSED)
 		end_tell(b);
+	FAULT_POINT("worker.close.told");
 	end_set_timer(b, clock_now_ns() + END_LEAVE_NS, end_leave);
 	box_leave_if_done(b);
 }
@@ -129,8 +131,10 @@ void box_close(struct box *b, uint32_t grace_ms, uint64_t seq)
 
 void box_close_pong(struct box *b, uint64_t nonce)
 {
-	if (b->state == BOX_CLOSING && b->end.nonce && nonce == b->end.nonce)
-		end_begin(b, "the box was stopped");
+	if (b->state != BOX_CLOSING || !b->end.nonce || nonce != b->end.nonce)
+		return;
+	FAULT_POINT("worker.close.synced");
+	end_begin(b, "the box was stopped");
 }
 
 void box_die(struct box *b, int code, const char *why)
@@ -148,6 +152,7 @@ void box_die(struct box *b, int code, const char *why)
 	} else {
 		b->end.type = CTL_BOX_DIED;
 		end_tell(b);
+		FAULT_POINT("worker.die.told");
 	}
 	end_begin(b, "the box died");
 }
