@@ -147,7 +147,7 @@ static int boot_ignore_signals(void)
 	return 0;
 }
 
-/* After this the worker has no more than its page, its socket, the driver's descriptors and the
+/* After this the worker has no more than its page, its sockets, the driver's descriptors and the
  * guest's stream. */
 static int boot_confine(struct box *b, struct err *err)
 {
@@ -227,7 +227,7 @@ static int boot_up(struct box *b, struct err *err)
 	int rc;
 
 	if (boot_map_page(b, err) < 0 || boot_lock(b, deadline_ns, err) < 0 ||
-	    boot_start(b, deadline_ns, &stream, err) < 0) {
+	    boot_start(b, deadline_ns, &stream, err) < 0 || box_make_door(b, err) < 0) {
 		fd_close(&stream);
 		return -err->code;
 	}
@@ -278,6 +278,8 @@ int box_boot(struct box *b, uint32_t slot)
 	int rc;
 
 	b->watch.fd = -1;
+	b->door.fd = -1;
+	b->door.watch.fd = -1;
 	b->scratch =
 	    mmap(NULL, SERVICE_SCRATCH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (b->scratch == MAP_FAILED)

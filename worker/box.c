@@ -8,13 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/clock.h"
 #include "lib/fault.h"
 #include "lib/fd.h"
 #include "lib/log.h"
 #include "worker/conn.h"
-
-#define ORPHAN_GRACE_MS 1000U /* for the box of a worker that nobody adopted */
 
 static struct box *box_of(struct service *s)
 {
@@ -93,6 +90,12 @@ static void box_on_ping(struct box *b, struct ctl_msg *msg)
 	    &b->control, CTL_PONG, msg->head.seq, NULL, 0, NULL, 0, -1, CONTROL_NO_WORD);
 }
 
+static void box_on_claim(struct box *b, struct ctl_msg *msg)
+{
+	memcpy(b->boot.token, msg->body.claim.token, sizeof(b->boot.token));
+	FAULT_POINT("worker.claim");
+}
+
 static void box_on_park(struct box *b, struct ctl_msg *msg)
 {
 	(void)msg; /* has nothing to say but that */
@@ -104,6 +107,7 @@ static void (*const box_orders[CTL_TYPES])(struct box *b, struct ctl_msg *msg) =
     [CTL_CHECK] = box_on_check,
     [CTL_PARK] = box_on_park,
     [CTL_PROMOTE] = box_on_park,
+    [CTL_CLAIM] = box_on_claim,
     [CTL_PING] = box_on_ping,
     [CTL_CLOSE] = box_on_close,
 };
@@ -133,41 +137,16 @@ static void box_on_sent(void *ctx, uint32_t word)
 	box_leave_if_done(b);
 }
 
-static void box_on_orphaned(struct loop *loop, struct loop_timer *t)
-{
-	struct box *b = LOOP_OWNER(t, struct box, orphan);
-
-	(void)loop; /* the box knows its loop */
-	log_warn("box %s: no supervisor came back: closing", b->boot.name);
-	box_close(b, ORPHAN_GRACE_MS, 0);
-}
-
-/*
- * sbxd is gone. What is in hand is served on. ADOPTION: a successor's connection would replace
- * b->control here (control_link_init() on it, then CTL_HELLO with state 1) and clear the timer.
- */
-static void box_on_control_gone(void *ctx)
-{
-	struct box *b = ctx;
-
-	for (unsigned int i = 0; i < SHM_CONNS; i++) {
-		if (!b->service.held[i])
-			continue;
-		b->service.held[i] = false;
-		report_conn(&b->report, i, 0, CONN_FREE);
-	}
-	if (b->state == BOX_UP)
-		INVARIANT(loop_timer_set(b->loop, &b->orphan,
-			      clock_now_ns() + b->boot.orphan_grace_ms * NS_PER_MS,
-			      box_on_orphaned) == 0);
-	box_leave_if_done(b);
-}
-
 static const struct control_link_ops box_control_ops = {
     .message = box_on_message,
     .sent = box_on_sent,
     .gone = box_on_control_gone,
 };
+
+int box_take_control(struct box *b, int fd)
+{
+	return control_link_init(&b->control, b->loop, fd, b->gen, b->scratch, &box_control_ops, b);
+}
 
 /* ---- the box itself ---- */
 
@@ -219,8 +198,9 @@ int box_serve(struct box *b)
 
 	box_fill_service(b);
 	b->report.on_beat = box_on_beat;
-	rc = control_link_init(
-	    &b->control, b->loop, CTL_FD_CONTROL, b->gen, b->scratch, &box_control_ops, b);
+	rc = box_take_control(b, CTL_FD_CONTROL); /* that it has ended, the loop will say */
+	if (rc == 0)
+		rc = box_open_door(b);
 	if (rc == 0)
 		rc = loop_add(
 		    b->loop, &b->watch, b->driver->watch_fd(b->handle), EPOLLIN, box_on_exit);

@@ -2,8 +2,9 @@
  * box: the life of the one box that this worker owns. sbx-worker only.
  *
  * START HERE in worker/. boot.c starts the box and locks the worker down; box.c takes sbxd's orders
- * and serves; box_check.c answers health checks; box_end.c is every way it ends. Client connections
- * are conn*.c, what they ask for is run*.c and files*.c, the guest is agent_*.c.
+ * and serves; box_check.c answers health checks; box_adopt.c is the change from a dead sbxd to the
+ * next; box_end.c is every way the box ends. Client connections are conn*.c, what they ask for is
+ * run*.c and files*.c, the guest is agent_*.c.
  */
 #ifndef SBXD_WORKER_BOX_H
 #define SBXD_WORKER_BOX_H
@@ -45,6 +46,14 @@ struct box_pulse {
 	uint64_t quiet; /* beats since it was otherwise: while we are stopped none is missed */
 };
 
+/* Where the next sbxd comes in. */
+struct box_door {
+	int fd;	   /* listens; -1: not yet made */
+	uid_t uid; /* sbxd's */
+	struct loop_watch watch;
+	struct loop_timer again; /* due: it is opened again */
+};
+
 /* What box_end() will say and do. */
 struct box_end {
 	enum ctl_type type; /* CTL_CLOSED or CTL_BOX_DIED */
@@ -83,6 +92,7 @@ struct box {
 	struct box_check check;
 	struct box_pulse pulse;
 	struct box_end end;
+	struct box_door door;
 	struct loop_timer orphan; /* due: nobody adopted us */
 	uint8_t *scratch;
 };
@@ -93,6 +103,21 @@ int box_boot(struct box *b, uint32_t slot);
 
 /* box.c: serves until the box has ended. Returns the exit status. */
 int box_serve(struct box *b);
+
+/* Takes orders from fd from now on, which it takes over. 0 or -errno; fd is closed then too. */
+int box_take_control(struct box *b, int fd);
+
+/* box_adopt.c: makes the worker's own socket, while the right to is there. 0 or -errno. */
+int box_make_door(struct box *b, struct err *err);
+
+/* Lets the next sbxd in, whenever it comes. 0 or -errno. */
+int box_open_door(struct box *b);
+
+/*
+ * sbxd is gone. What is in hand is served on; what only sbxd wanted is dropped. After orphan_grace
+ * without another sbxd the box is closed.
+ */
+void box_on_control_gone(void *ctx);
 
 /* box_check.c */
 void box_check_begin(struct box *b, uint64_t seq);
@@ -116,6 +141,9 @@ void box_unlock(struct box *b);
 void box_close(struct box *b, uint32_t grace_ms, uint64_t seq);
 void box_close_pong(struct box *b, uint64_t nonce);
 void box_die(struct box *b, int code, const char *why);
+
+/* There is another sbxd now: it hears of an end that was told to the one before. */
+void box_end_tell_again(struct box *b);
 
 /* Ends all processes of the box and frees the driver's handle. 0 or -errno: some may be left. */
 int box_end_all(struct box *b);

@@ -28,6 +28,13 @@ static void end_tell(struct box *b)
 	    sizeof(b->end.why), NULL, 0, -1, CONTROL_NO_WORD);
 }
 
+void box_end_tell_again(struct box *b)
+{
+	b->end.seq = 0; /* whose order it answered is gone */
+	if (b->state == BOX_ENDING && (b->end.type == CTL_BOX_DIED || !b->handle))
+		end_tell(b);
+}
+
 static void end_leave(struct loop *loop, struct loop_timer *t)
 {
 	(void)t; /* time is up for whoever did not take his answer */

@@ -30,35 +30,6 @@ void conn_die(struct conn *c)
 	conn_wake(c);
 }
 
-/* Takes the connection out of everything but the slot page, and frees it. */
-static void conn_free(struct conn *c)
-{
-	loop_del(c->s->loop, &c->watch);
-	loop_timer_clear(c->s->loop, &c->timer);
-	loop_timer_clear(c->s->loop, &c->kick);
-	if (c->op)
-		op_abandon(c->op);
-	fd_close(&c->fd);
-	http_in_free(c->in);
-	buf_free(&c->raw);
-	buf_free(&c->out);
-	c->s->conns[c->index] = NULL;
-	c->s->conn_count--;
-	free(c);
-}
-
-static void conn_close(struct conn *c)
-{
-	struct service *s = c->s;
-	unsigned int index = c->index;
-	uint64_t cookie = c->who.cookie;
-	uint64_t seq = c->seq;
-
-	conn_mark(c, CONN_RESPONDING); /* whatever was owed: nobody may answer now */
-	conn_free(c);
-	s->ops->conn_gone(s, index, seq, cookie);
-}
-
 /* A name for the request, so that it can be followed through all logs. */
 static void conn_name_request(struct conn *c, const struct http_head *h)
 {

@@ -90,6 +90,12 @@ void conn_open(struct service *s, int fd, const struct ctl_conn *who, uint64_t s
 /* Answers `e` on a descriptor that is not served, and closes it. */
 void conn_refuse(int fd, const struct ctl_conn *who, enum api_error e, const char *message);
 
+/* Closes it now, whatever it was doing: never from within its operation. */
+void conn_close(struct conn *c);
+
+/* What another sbxd must know of it: its request, if one is served, has a name of its own. */
+void conn_describe(const struct conn *c, struct ctl_conn *out);
+
 /* The loop comes back to it in this round. */
 void conn_wake(struct conn *c);
 
@@ -141,5 +147,6 @@ void conn_put_continue(struct conn *c);
 void conn_mark(struct conn *c, enum shm_conn_state state);
 bool conn_run_body(struct conn *c); /* phases CONN_BODY and CONN_DRAIN; true: go on */
 void conn_die(struct conn *c);
+void conn_free(struct conn *c); /* takes it out of everything but the slot page */
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * conn_open: a connection on its way in, or turned away. sbx-worker. If we die here, sbxd answers
- * it: the word in the slot page is there before anything else.
+ * conn_open: a connection on its way in, turned away, and out. sbx-worker. If we die here, sbxd
+ * answers it: the word in the slot page is there before anything else, and goes after it.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -59,8 +60,9 @@ void conn_open(struct service *s, int fd, const struct ctl_conn *who, uint64_t s
 		index++;
 	if (index < SHM_CONNS) {
 		/* Owed an answer from the moment sbxd let go of it. */
+		FAULT_POINT("worker.handover.taken");
 		report_conn(s->report, index, who->cookie, CONN_REQUEST);
-		FAULT_POINT("worker.handover");
+		FAULT_POINT("worker.handover.marked");
 		c = conn_create(s, fd, bytes, n);
 		if (!c)
 			report_conn(s->report, index, who->cookie, CONN_RESPONDING);
@@ -77,4 +79,43 @@ void conn_open(struct service *s, int fd, const struct ctl_conn *who, uint64_t s
 	s->conns[index] = c;
 	s->conn_count++;
 	conn_wake(c);
+	FAULT_POINT("worker.handover.open");
+}
+
+/* Takes the connection out of everything but the slot page, and frees it. */
+void conn_free(struct conn *c)
+{
+	loop_del(c->s->loop, &c->watch);
+	loop_timer_clear(c->s->loop, &c->timer);
+	loop_timer_clear(c->s->loop, &c->kick);
+	if (c->op)
+		op_abandon(c->op);
+	fd_close(&c->fd);
+	http_in_free(c->in);
+	buf_free(&c->raw);
+	buf_free(&c->out);
+	c->s->conns[c->index] = NULL;
+	c->s->conn_count--;
+	free(c);
+}
+
+void conn_close(struct conn *c)
+{
+	struct service *s = c->s;
+	unsigned int index = c->index;
+	uint64_t cookie = c->who.cookie;
+	uint64_t seq = c->seq;
+
+	conn_mark(c, CONN_RESPONDING); /* whatever was owed: nobody may answer now */
+	conn_free(c);
+	s->ops->conn_gone(s, index, seq, cookie);
+}
+
+void conn_describe(const struct conn *c, struct ctl_conn *out)
+{
+	*out = c->who;
+	if (!*c->request_id)
+		return; /* what sbxd called it still stands */
+	(void)snprintf(out->request_id, sizeof(out->request_id), "%s", c->request_id);
+	(void)snprintf(out->traceparent, sizeof(out->traceparent), "%s", c->traceparent);
 }

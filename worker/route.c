@@ -36,8 +36,8 @@ static int route_split(
 	int n = http_split_path(path, storage, ROUTE_STORAGE, segments, ROUTE_SEGMENTS);
 	const char *id;
 
-	if (n < 4 || strcmp(segments[0], "v1") || strcmp(segments[1], "boxes"))
-		return -1;
+	if (n < 4 || strcmp(segments[0], "v1") || strcmp(segments[1], "boxes") || !*c->s->token)
+		return -1; /* a box of stock has no name yet */
 	id = segments[2] + strspn(segments[2], "0123456789");
 	id = *id == ':' && id != segments[2] ? id + 1 : segments[2];
 	if (strcmp(id, c->s->token) || strlen(segments[2]) >= sizeof(c->id))

@@ -35,11 +35,13 @@
 #include "shm/segment.h"
 #include "shm/slot.h"
 #include "wire/control.h"
+#include "wire/rendezvous.h"
 
 #define STAGE_TOKEN "00112233445566aa"
 #define STAGE_SLOTS 4
 #define STAGE_GEN 41
 #define STAGE_UID_BASE 805306368U
+#define STAGE_CLIENT_UID 1234U
 #define STAGE_WAIT_MS 20000
 #define STAGE_ALARM_S 300U
 
@@ -66,6 +68,9 @@ struct stage {
 	struct ctl_msg msg; /* the newest */
 	uint8_t packet[CTL_MSG_MAX];
 	uint64_t seq;
+	const char *token;	  /* of CTL_BOOT */
+	uint32_t orphan_grace_ms; /* of CTL_BOOT */
+	const char *fault;	  /* SBX_FAULT, or NULL */
 	int client;
 	struct buf answer;
 };
@@ -82,6 +87,7 @@ static inline int stage_setup(void **state)
 	struct stage_site *s = calloc(1, sizeof(*s));
 	struct driver_facts facts = {.isolation = ""};
 	struct err err = {0};
+	char workers[96];
 
 	assert_non_null(s);
 	(void)alarm(STAGE_ALARM_S); /* a test that blocks ends */
@@ -102,6 +108,8 @@ static inline int stage_setup(void **state)
 	};
 	assert_true(s->site.prepared >= 0);
 	assert_int_equal(chmod(s->dir, 0711), 0);
+	(void)snprintf(workers, sizeof(workers), "%s/" RENDEZVOUS_DIR, s->dir);
+	assert_int_equal(mkdir(workers, 0700), 0);
 	s->guest = open(stage_path("SBX_GUEST", "build/sbx-guest"), O_RDONLY | O_CLOEXEC);
 	if (s->guest < 0)
 		fail_msg("no sbx-guest: build it, or set SBX_GUEST");
@@ -158,7 +166,7 @@ static inline void stage_exec(const struct stage_site *s, int control, const cha
 	_exit(127);
 }
 
-static inline void stage_spawn(struct stage *t, const char *fault)
+static inline void stage_spawn(struct stage *t)
 {
 	int pair[2];
 
@@ -166,7 +174,7 @@ static inline void stage_spawn(struct stage *t, const char *fault)
 	t->pid = fork();
 	assert_true(t->pid >= 0);
 	if (t->pid == 0)
-		stage_exec(t->site, pair[1], fault);
+		stage_exec(t->site, pair[1], t->fault);
 	fd_close(&pair[1]);
 	t->ctl = pair[0];
 }
@@ -219,15 +227,15 @@ static inline void stage_send_boot(struct stage *t)
 	    .pids_max = 128,
 	    .boot_timeout_ms = 20000,
 	    .check_timeout_ms = 5000,
-	    .orphan_grace_ms = 100,
+	    .orphan_grace_ms = t->orphan_grace_ms,
 	    .slots_off = s->seg.header->slots_off,
 	    .site.uid_base = s->site.uid_base,
-	    .token = STAGE_TOKEN,
 	    .image = "host",
 	    .site.driver = "namespace",
 	};
 
 	(void)snprintf(boot.name, sizeof(boot.name), "%s", s->name);
+	(void)snprintf(boot.token, sizeof(boot.token), "%s", t->token);
 	(void)snprintf(boot.site.instance, sizeof(boot.site.instance), "%s", s->instance);
 	(void)snprintf(boot.site.state_dir, sizeof(boot.site.state_dir), "%s", s->dir);
 	(void)snprintf(boot.site.runtime_dir, sizeof(boot.site.runtime_dir), "%s", s->dir);
@@ -249,21 +257,28 @@ static inline struct stage *stage_new(struct stage_site *s)
 	t->site = s;
 	t->page = &s->seg.slots[0].page;
 	t->client = -1;
+	t->token = STAGE_TOKEN;
+	t->orphan_grace_ms = 100;
 	buf_init(&t->answer, 256U << 20);
 	return t;
 }
 
-static inline struct stage *stage_boot(void **state)
+static inline void stage_start(struct stage *t)
 {
-	struct stage *t = stage_new(*state);
-
-	stage_spawn(t, NULL);
+	stage_spawn(t);
 	stage_expect(t, CTL_HELLO);
 	assert_int_equal(t->msg.body.hello.slot, 0);
 	assert_int_equal(t->msg.body.hello.pid, t->pid);
 	stage_send_boot(t);
 	stage_expect(t, CTL_BOOTED);
 	assert_int_equal(t->msg.head.seq, t->seq);
+}
+
+static inline struct stage *stage_boot(void **state)
+{
+	struct stage *t = stage_new(*state);
+
+	stage_start(t);
 	return t;
 }
 
@@ -333,7 +348,7 @@ static inline void stage_close(struct stage *t)
 
 static inline void stage_hand_over(struct stage *t, const void *bytes, size_t n)
 {
-	struct ctl_conn who = {.cookie = 0, .uid = 0};
+	struct ctl_conn who = {.cookie = 0, .uid = STAGE_CLIENT_UID};
 	socklen_t len = sizeof(who.cookie);
 	int pair[2];
 

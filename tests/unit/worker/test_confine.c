@@ -72,6 +72,7 @@ static int needs(void)
 	NEED(read(-1, &byte, 1) < 0 && errno == EBADF);
 	NEED(epoll_ctl(-1, EPOLL_CTL_ADD, 0, &ev) < 0 && errno == EBADF);
 	NEED(send(-1, &byte, 1, 0) < 0 && errno == EBADF);
+	NEED(accept4(-1, NULL, NULL, SOCK_CLOEXEC) < 0 && errno == EBADF);
 	NEED(syscall(SYS_pidfd_send_signal, -1, 0, NULL, 0) < 0 && errno == EBADF);
 	return 0;
 }
@@ -88,6 +89,8 @@ static int forbidden(void)
 	if (!FILTERED)
 		return 0;
 	NEED(socket(AF_INET, SOCK_STREAM, 0) < 0 && errno == EPERM);
+	NEED(connect(-1, NULL, 0) < 0 && errno == EPERM);
+	NEED(listen(-1, 1) < 0 && errno == EPERM);
 	NEED(syscall(SYS_execve, "/bin/true", NULL, NULL) < 0 && errno == EPERM);
 	NEED(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) < 0 && errno == EPERM);
 	NEED(syscall(SYS_pidfd_open, getpid(), 0) < 0 && errno == EPERM);

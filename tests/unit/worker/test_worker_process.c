@@ -344,7 +344,8 @@ static void test_boot_fails(void **state)
 {
 	struct stage *t = stage_new(*state);
 
-	stage_spawn(t, "worker.boot.start=fail");
+	t->fault = "worker.boot.start=fail";
+	stage_spawn(t);
 	stage_expect(t, CTL_HELLO);
 	stage_send_boot(t);
 	stage_expect(t, CTL_FAILED);
@@ -360,7 +361,7 @@ static void test_no_orders(void **state)
 {
 	struct stage *t = stage_new(*state);
 
-	stage_spawn(t, NULL);
+	stage_spawn(t);
 	stage_expect(t, CTL_HELLO);
 	fd_close(&t->ctl);
 	assert_int_not_equal(stage_wait(t), 0);
@@ -385,8 +386,11 @@ static const struct {
     {"worker.boot.locked=kill", true, false},
     {"worker.boot.born=kill", true, true},
     {"worker.boot.started=kill", true, true},
+    {"worker.boot.listening=kill", true, true},
     {"worker.boot.confined=kill", true, true},
     {"worker.boot.ready=kill", true, true},
+    {"worker.boot.published=kill", true, true},
+    {"worker.boot.told=kill", false, true},
 };
 
 static void test_deaths_while_booting(void **state)
@@ -396,7 +400,8 @@ static void test_deaths_while_booting(void **state)
 		struct slot_work work;
 		int rc;
 
-		stage_spawn(t, deaths[i].fault);
+		t->fault = deaths[i].fault;
+		stage_spawn(t);
 		stage_expect(t, CTL_HELLO);
 		if (i > 0)
 			stage_send_boot(t);
@@ -424,7 +429,8 @@ static void test_dies_while_checking(void **state)
 {
 	struct stage *t = stage_new(*state);
 
-	stage_spawn(t, "worker.check.locked=kill");
+	t->fault = "worker.check.locked=kill";
+	stage_spawn(t);
 	stage_expect(t, CTL_HELLO);
 	stage_send_boot(t);
 	stage_expect(t, CTL_BOOTED);
