@@ -221,6 +221,7 @@ static void do_removed(struct sbxd *s, const struct pool_action *a)
 {
 	struct client *c = client_by_req(s->clients, a->req);
 
+	publish_changed(s); /* as with a grant */
 	if (c)
 		client_reply_empty(c, 204, NULL);
 }

@@ -34,7 +34,7 @@ class RestartTest(DaemonTest):
         return self.d.inspect(box)["generation"]
 
     def events(self, kind):
-        return [line for line in self.d.ctl("shm", "dump").stdout.decode().splitlines() if f" {kind} " in line]
+        return [line for line in self.d.ctl("shm", "dump", "--instance", self.d.instance).stdout.decode().splitlines() if f" {kind} " in line]
 
 
 class Crash(RestartTest):
@@ -104,10 +104,10 @@ class Crash(RestartTest):
     def test_who_waits_for_a_box_sees_the_end_of_its_connection(self):
         c = self.d.connect()
         box = self.d.acquire("u", "gone")["box_id"]
-        os.kill(self.d.inspect(box)["worker_pid"], signal.SIGSTOP)
+        os.kill(self.d.inspect(box)["pid"], signal.SIGSTOP)
         self.d.release(box)
         c.request("POST", f"/v1/boxes/{box}/run", json.dumps({"command": "true"}))
-        stopped = self.d.inspect(box)["worker_pid"]
+        stopped = self.d.inspect(box)["pid"]
         self.crash()
         os.kill(stopped, signal.SIGCONT)
         # The worker had it, or the socket on the way to it: an answer or the end, and no box hangs on it.
@@ -120,7 +120,7 @@ class Crash(RestartTest):
 
     def test_a_worker_that_dies_without_a_supervisor(self):
         box = self.d.acquire("u", "dies")["box_id"]
-        worker = self.d.inspect(box)["worker_pid"]
+        worker = self.d.inspect(box)["pid"]
         self.d.kill()
         os.kill(worker, signal.SIGKILL)
         self.d.start()
@@ -135,7 +135,7 @@ class Crash(RestartTest):
         wait_for("it to run", lambda: self.d.inspect(box)["in_flight"] == 1)
         self.crash()
         wait_for("its client to be known", lambda: self.d.pool()["clients"] == 2)
-        os.kill(self.d.inspect(box)["worker_pid"], signal.SIGKILL)
+        os.kill(self.d.inspect(box)["pid"], signal.SIGKILL)
         t.join(BOUND)
         self.assertEqual((reply[0].status, reply[0].reason), (410, "worker_crashed"))
         self.assertEqual(self.d.acquire("u", "later")["source"], "cold")
@@ -167,7 +167,7 @@ class Crash(RestartTest):
         self.crash()
         self.assertEqual([self.generation(b) for b in boxes], before)
         self.assertEqual([self.d.sh(b, "echo ok") for b in boxes], ["ok\n"] * 4)
-        self.assertEqual(self.d.ctl("shm", "dump").returncode, 0)
+        self.assertEqual(self.d.ctl("shm", "dump", "--instance", self.d.instance).returncode, 0)
 
     def test_the_flight_recorder_tells_of_it(self):
         self.d.acquire("u", "told")
@@ -205,8 +205,8 @@ class Leave(RestartTest):
     def test_who_waits_when_it_leaves_is_told(self):
         box = self.d.acquire("u", "waits")["box_id"]
         self.d.release(box)
-        os.kill(self.d.inspect(box)["worker_pid"], signal.SIGSTOP)
-        worker = self.d.inspect(box)["worker_pid"]
+        os.kill(self.d.inspect(box)["pid"], signal.SIGSTOP)
+        worker = self.d.inspect(box)["pid"]
         replies = []
         t = threading.Thread(target=lambda: replies.append(self.d.post("/v1/acquire", {"user_id": "u", "thread_id": "waits"})))
         t.start()
@@ -223,7 +223,7 @@ class Orphans(unittest.TestCase):
     """What is to be found and cleaned up by name, and workers that nobody comes back for."""
 
     def daemon(self, config=""):
-        d = Daemon("replicas: 50\n" + config)
+        d = Daemon(config)
         self.addCleanup(d.remove)
         self.addCleanup(d.kill)
         return d
@@ -234,7 +234,7 @@ class Orphans(unittest.TestCase):
 
     def test_workers_that_nobody_adopts_close_themselves(self):
         d = self.daemon("orphan_grace: 1\n")
-        worker = d.inspect(d.acquire("u", "1")["box_id"])["worker_pid"]
+        worker = d.inspect(d.acquire("u", "1")["box_id"])["pid"]
         born = start_time(worker)
         d.kill()
         wait_for("the worker to go", lambda: start_time(worker) != born)
@@ -245,7 +245,7 @@ class Orphans(unittest.TestCase):
 
     def spoil(self, d, spoil):
         boxes = [d.acquire("u", str(i))["box_id"] for i in range(3)]
-        workers = [(p, start_time(p)) for p in (d.inspect(b)["worker_pid"] for b in boxes)]
+        workers = [(p, start_time(p)) for p in (d.inspect(b)["pid"] for b in boxes)]
         d.kill()
         path = glob.glob(f"/dev/shm/sbxd-*-{d.instance}")[0]
         with open(path, "r+b") as f:
@@ -273,7 +273,8 @@ class Orphans(unittest.TestCase):
         d = self.daemon()
         box = d.acquire("u", "1")
         lost = d.acquire("u", "2")
-        slot = d.inspect(lost["box_id"])["slot"]
+        with open(f"/proc/{d.inspect(lost['box_id'])['pid']}/cmdline", encoding="ascii") as f:
+            slot = int(f.read().split("\0")[2])
         d.kill()
         path = glob.glob(f"/dev/shm/sbxd-*-{d.instance}")[0]
         with open(path, "r+b") as f:
@@ -293,7 +294,7 @@ class Orphans(unittest.TestCase):
         d = self.daemon("max_boxes: 10\n")
         d.acquire("u", "1")
         d.kill()
-        d.write_config("replicas: 5\nmax_boxes: 20\n")
+        d.write_config("max_boxes: 20\n")
         d.start()
         self.assertEqual(sum(d.pool()["states"].values()), 10)
         for b in d.get("/v1/boxes").json["boxes"]:
