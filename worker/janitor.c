@@ -205,10 +205,13 @@ static int janitor_answer(uint64_t seq, const struct ctl_done *done)
 
 /*
  * A dead sbxd's janitor may still be at its last order when its successor's gets the first: they
- * take turns. *lock: of the runtime directory, held for life from the first order on.
+ * take turns. One whose sbxd has died meanwhile must not begin: it would sweep what it was never
+ * told of. *lock: of the runtime directory, held for life from the first order on.
  */
 static int janitor_take_turn(const struct ctl_site *site, int *lock)
 {
+	struct pollfd hangup = {.fd = CTL_FD_CONTROL};
+
 	if (*lock >= 0)
 		return 0;
 	*lock = open(site->runtime_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -219,9 +222,10 @@ static int janitor_take_turn(const struct ctl_site *site, int *lock)
 			fd_close(lock);
 			return -EBUSY;
 		}
-		(void)poll(NULL, 0, LOCK_TRY_MS);
+		if (poll(&hangup, 1, LOCK_TRY_MS) > 0)
+			return -EPIPE;
 	}
-	return 0;
+	return poll(&hangup, 1, 0) > 0 ? -EPIPE : 0;
 }
 
 /* 1: go on, 0: sbxd has hung up, -errno. */
@@ -260,7 +264,7 @@ int janitor_main(void)
 		(void)signal(ignored[i], SIG_IGN);
 	while (rc > 0)
 		rc = janitor_serve_one(packet, &lock);
-	if (rc < 0)
+	if (rc < 0 && rc != -EPIPE) /* sbxd is gone */
 		log_error("janitor: %s", strerror(-rc));
 	free(packet);
 	return rc < 0;
