@@ -1,4 +1,7 @@
-/* agent_link_int: what agent_link.c (receiving) and agent_chan.c (channels, sending) share. */
+/*
+ * agent_link_int: what agent_link.c (receiving), agent_frame.c (what is no data), agent_pipe.c
+ * (data that is only passed on) and agent_chan.c (channels, sending) share.
+ */
 #ifndef SBXD_WORKER_AGENT_LINK_INT_H
 #define SBXD_WORKER_AGENT_LINK_INT_H
 
@@ -18,6 +21,9 @@ void link_release(struct agent_link *l);
 
 /* Deals with what has been read, as far as it is complete and wanted. */
 void link_parse(struct agent_link *l);
+
+/* agent_frame.c: deals with one whole frame that is not data. */
+void link_dispatch(struct agent_link *l, const struct agent_head *h, const uint8_t *payload);
 
 /* agent_pipe.c: whether data is to go through the pipe now; reading that way; what is in it on to
  * its channel; the pipe's end. */
