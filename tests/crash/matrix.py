@@ -51,6 +51,8 @@ class Bench:
             status = self.service.stop()
             remains = self.service.remains()
             return [f"sbxd ended with {status}"] * (status != 0) + [f"left behind: {remains}"] * bool(remains)
+        except AssertionError as e:
+            return [f"its end: {e}"]
         finally:
             self.service.kill()
             self.service.remove()
@@ -207,7 +209,7 @@ def run(rows, rounds, seed):
             row.wrong.update(wrong)
             if wrong:
                 report_failure(bench, row, wrong, seed)
-                bench = discard(bench)
+                bench = None  # it is no ground for the next step
     if bench:
         wrong_ends += bench.close()
     pts.close()
@@ -220,18 +222,9 @@ def report_failure(bench, row, wrong, seed):
     with open(log, "w", encoding="utf-8") as f:
         f.write(bench.log.new())
     print(f"FAILED {row.point} {row.role}, after {row.stimulus}:")
-    for text in wrong[:12]:
+    for text in wrong[:12] + bench.close():
         print(f"    {text[:400]}")
     print(f"    log: {os.path.relpath(log, ROOT)}; again: make crash POINT='{row.point}' ROLE={row.role} SEED={seed}", flush=True)
-
-
-def discard(bench):
-    """A service on which something went wrong is no ground for the next step."""
-    try:
-        bench.close()
-    except AssertionError as e:
-        print(f"    its end: {e}")
-    return None
 
 
 def choose(reached, args):

@@ -142,22 +142,23 @@ class Service(Daemon):
         return wrong
 
     def janitor(self):
-        return next((pid for pid in self.helpers() if "janitor" in command_line(pid)), None)
+        return next((pid for pid, words in self.helpers() if words[1:] == ["janitor"]), None)
 
     def workers(self):
         """Live workers on the host, whoever their parent is: {pid: slot}."""
-        return {pid: int(command_line(pid)[2]) for pid in self.helpers() if "box" in command_line(pid)}
+        return {pid: int(words[2]) for pid, words in self.helpers() if words[1:2] == ["box"]}
 
     def helpers(self):
-        """Processes of sbx-worker's program that are ours: children of the respawner or of sbxd."""
-        found = []
+        """(pid, command line) of live processes of sbx-worker's program that are ours: children of the respawner or of sbxd."""
         for parent in (self.process.pid, self.pid):
             try:
                 children = slurp(f"/proc/{parent}/task/{parent}/children").split()
             except OSError:
                 continue
-            found += [int(c) for c in children if start_time(c) and "sbx-worker" in (command_line(c) or [""])[0]]
-        return found
+            for pid in map(int, children):
+                words = command_line(pid)
+                if start_time(pid) and words and "sbx-worker" in words[0]:
+                    yield pid, words
 
     # ---- the end ----
 

@@ -4,6 +4,7 @@ import bisect
 import itertools
 import json
 import mmap
+import os
 import random
 import sys
 import time
@@ -33,7 +34,8 @@ class Client:
         self.agent = Agent(job["socket"], self.uid, lambda: self.hold[0] == ord("1"))
 
     def run(self):
-        while not self.tally.stopped():
+        parent = os.getppid()
+        while not self.tally.stopped() and os.getppid() == parent:
             try:
                 self.turn()
             except Ended:

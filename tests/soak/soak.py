@@ -18,7 +18,7 @@ import time
 
 import tally  # finds the modules that follow
 import invariants
-from agent import BOUND
+from agent import BOUND, Ended, Overdue
 from estate import Baseline, boxes, within
 from harness import ROOT, slurp
 from load import STOCK, UIDS
@@ -176,6 +176,8 @@ class Soak:
             status = self.service.stop()
             remains = self.service.remains()
             self.wrong += [f"sbxd ended with {status}"] * (status != 0) + [f"left behind: {remains}"] * bool(remains)
+        except AssertionError as e:
+            self.wrong.append(f"its end: {e}")
         finally:
             self.service.kill()
             failures = f"{self.folder}/failures"
@@ -214,13 +216,11 @@ def main():
     try:
         soak.run(args.seconds)
         soak.finish(args.seconds)
-    except AssertionError as e:
-        soak.wrong.append(str(e))
-    soak.put_table(time.monotonic() - began)
-    try:
+    except (AssertionError, Ended, Overdue) as e:
+        soak.wrong.append(f"{type(e).__name__}: {e}")
+    finally:
+        soak.put_table(time.monotonic() - began)
         soak.close()
-    except AssertionError as e:
-        soak.wrong.append(str(e))
     for text in soak.wrong[:30]:
         print(f"FAILED: {text[:500]}")
     print(f"soak: {'failed; log: build/crash/soak.log' if soak.wrong else 'passed'}, {time.monotonic() - began:.0f} s, seed {args.seed}")
