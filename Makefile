@@ -67,7 +67,7 @@ SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_bo
 	supervisor/client_reply.c supervisor/client_stream.c supervisor/driver_start.c supervisor/images.c \
 	supervisor/janitor_link.c supervisor/lifecycle.c supervisor/listen.c supervisor/notify.c \
 	supervisor/perform.c supervisor/programs.c supervisor/publish.c supervisor/reconcile.c supervisor/record.c \
-	supervisor/restore.c supervisor/routes.c supervisor/service.c supervisor/spawn.c supervisor/worker_adopt.c \
+	supervisor/restore.c supervisor/routes.c supervisor/service.c supervisor/settings.c supervisor/spawn.c supervisor/worker_adopt.c \
 	supervisor/worker_link.c supervisor/worker_msg.c supervisor/worker_start.c
 GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_read.c guest/file_sync.c guest/file_write.c \
 	guest/kill.c guest/mux.c guest/mux_input.c guest/out.c guest/path.c guest/shim.c guest/shim_run.c \

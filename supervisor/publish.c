@@ -157,7 +157,7 @@ static uint32_t publish_leases(struct sbxd *s, const struct pool_box *b, uint32_
 	return b->lease_count ? span : 0;
 }
 
-static void publish_box(struct sbxd *s, const struct pool_box *b)
+void publish_box(struct sbxd *s, const struct pool_box *b)
 {
 	struct slot_sup *part = &s->parts[b->slot];
 	bool fresh = part->generation != b->generation;

@@ -32,44 +32,9 @@
 #include "supervisor/sbxd.h"
 #include "supervisor/worker_link.h"
 
-#define CLOSE_GRACE (3 * NS_PER_S)
 #define OWN_FDS 128 /* descriptors kept for everything but clients and workers */
 #define CLIENTS_MIN 64
 #define CLIENTS_MAX 65536
-
-void sbxd_fill_site(const struct sbxd *s, struct ctl_site *site)
-{
-	*site = (struct ctl_site){.uid_base = s->uid == 0 ? s->config.namespace_uid_base : 0};
-	(void)strlcpy(site->instance, s->instance, sizeof(site->instance));
-	(void)strlcpy(site->driver, s->driver, sizeof(site->driver));
-	(void)strlcpy(site->state_dir, s->state_dir, sizeof(site->state_dir));
-	(void)strlcpy(site->runtime_dir, s->runtime_dir, sizeof(site->runtime_dir));
-}
-
-void sbxd_fill_rules(const struct sbxd *s, struct pool_rules *out)
-{
-	const struct config *c = &s->config;
-
-	*out = (struct pool_rules){
-	    .slots = s->seg.slot_count,
-	    .replicas = c->replicas,
-	    .policy = (enum replica_policy)c->replica_policy,
-	    .burst_limit = c->burst_limit,
-	    .max_boots = c->max_concurrent_boots,
-	    .acquire_timeout = c->acquire_timeout_ns,
-	    .idle_timeout = c->idle_timeout_ns,
-	    .active_idle_timeout = c->active_idle_timeout_ns,
-	    .check_skip = c->health_check_skip_ns,
-	    .check_timeout = c->health_check_timeout_ns,
-	    .boot_timeout = c->boot_timeout_ns,
-	    .close_grace = CLOSE_GRACE,
-	    .prewarm = c->prewarm,
-	    .stock = s->spec,
-	};
-}
-
-_Static_assert(
-    (int)REPLICA_BURST == (int)CONFIG_POLICY_BURST, "the policies are in the same order");
 
 static uint32_t gauge_in_flight(void *ctx, uint32_t slot)
 {
@@ -138,22 +103,6 @@ static int open_table(struct sbxd *s, struct err *err)
 	if (!s->parts || !s->workers)
 		return err_set(err, ENOMEM, "no memory for %u slots", s->seg.slot_count);
 	record_self(s, EVENT_SUPERVISOR_START, SBX_VERSION);
-	return 0;
-}
-
-int sbxd_fill_spec(struct sbxd *s)
-{
-	struct pool_spec spec = {
-	    .memory_mib = s->config.memory_mib,
-	    .cpus_milli = s->config.cpus_milli,
-	    .disk_mib = s->config.disk_mib,
-	    .pids_max = s->config.pids_max,
-	};
-
-	memcpy(spec.image, s->config.image, sizeof(spec.image));
-	if (api_spec_digest(&spec) < 0)
-		return -EIO;
-	s->spec = spec;
 	return 0;
 }
 

@@ -56,9 +56,9 @@ void worker_kill(struct worker *w)
 
 void worker_tell(struct worker *w, uint16_t type, const void *body, size_t len)
 {
-	assert_int_equal(type == CTL_CLOSE ? sizeof(struct ctl_close)
-		: type == CTL_CLAIM	   ? sizeof(struct ctl_claim)
-					   : 0,
+	assert_int_equal(type == CTL_CLOSE   ? sizeof(struct ctl_close)
+			 : type == CTL_CLAIM ? sizeof(struct ctl_claim)
+					     : 0,
 	    len);
 	assert_int_equal(body != NULL, len != 0);
 	w->told[type]++;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "shm/index.h"
+#include "shm/lease.h"
 #include "shm/warm.h"
 #include "supervisor/worker_link.h"
 #include "tests/unit/supervisor/pool_random.h"
@@ -100,6 +101,24 @@ static void check_part(const struct board *x, const struct pool_box *b)
 	RIG_CHECK(r, b->generation < x->s.seg.header->next_generation);
 }
 
+static void check_leases(const struct board *x, const struct pool_box *b)
+{
+	const struct shm_slot *slot = &x->s.seg.slots[b->slot];
+	const struct rig *r = &x->run.rig;
+	const struct pool_lease *l;
+	struct lease_copy shown;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < SHM_LEASES; i++)
+		count += lease_read(slot, i, &shown);
+	RIG_CHECK(r, count == b->lease_count && slot->sup.lease_span <= SHM_LEASES);
+	TAILQ_FOREACH (l, &b->leases, link) {
+		RIG_CHECK(r, l->place < slot->sup.lease_span && lease_read(slot, l->place, &shown));
+		RIG_CHECK(r, shown.id == l->id && shown.cookie == l->cookie &&
+				 shown.expires_ns == l->expires);
+	}
+}
+
 static void check_index(const struct board *x)
 {
 	const struct rig *r = &x->run.rig;
@@ -141,10 +160,12 @@ static void on_settled(void *ctx)
 {
 	struct board *x = ctx;
 
-	publish_totals(&x->s);
+	publish_changed(&x->s);
 	check_validates(x);
 	for (uint32_t i = 0; i < x->run.rig.rules.slots; i++)
 		check_part(x, pool_box_at(x->s.pool, i));
+	for (uint32_t i = 0; i < x->run.rig.rules.slots; i++)
+		check_leases(x, pool_box_at(x->s.pool, i));
 	check_index(x);
 	check_warm_list(x);
 	check_totals(x);
@@ -189,7 +210,6 @@ static struct pool_box box(uint32_t slot, uint32_t state, uint64_t generation, u
 	    .generation = generation,
 	    .uid = RIG_UID,
 	    .identity = {1},
-	    .lease_count = state == SLOT_ACTIVE,
 	    .state_since = parked,
 	    .parked = parked,
 	};

@@ -34,9 +34,9 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	static const char *const parts[] = {"/run", "/real", "/a/b/state", "/a/b", "/a", ""};
+	static const char *const parts[] = {"/run/workers", "/run", "/real", "/a/b/state", "/a/b", "/a", ""};
 	struct fixture *f = *state;
-	char path[64];
+	char path[80];
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		snprintf(path, sizeof(path), "%s%s", f->top, parts[i]);
@@ -60,6 +60,7 @@ static void test_makes_both_with_their_modes(void **state)
 	const struct fixture *f = *state;
 	mode_t old = umask(077);
 	struct err err = {0};
+	char workers[300];
 	int rc = rundir_create(&f->paths, getuid(), &err);
 
 	umask(old);
@@ -67,7 +68,12 @@ static void test_makes_both_with_their_modes(void **state)
 	assert_int_equal(rc, 0);
 	assert_int_equal(mode_of(f->paths.runtime_dir), getuid() == 0 ? 0755 : 0700);
 	assert_int_equal(mode_of(f->paths.state_dir), 0700);
+	snprintf(workers, sizeof(workers), "%s/workers", f->paths.runtime_dir);
+	assert_int_equal(mode_of(workers), 0700);
 	assert_int_equal(rundir_create(&f->paths, getuid(), &err), 0); /* again: nothing to do */
+	rundir_tidy(&f->paths);
+	assert_int_equal(access(workers, F_OK), -1);
+	rundir_tidy(&f->paths); /* twice is as once */
 }
 
 static void test_refuses_what_others_may_write(void **state)
