@@ -61,7 +61,6 @@ void pool_grant(
 	a->source = source;
 	a->lease_id = l->id;
 	a->waited = now - w->since;
-	b->claimed = false;
 	(void)pool_blame(p, before);
 	pool_waiter_free(p, w);
 	pool_touch(p, b);

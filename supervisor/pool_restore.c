@@ -307,8 +307,6 @@ void pool_not_adopted(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen,
 void pool_leave(struct pool *p, uint64_t now)
 {
 	(void)now;
-	if (p->leaving || p->shutting_down)
-		return;
 	p->leaving = true;
 	pool_refuse_everybody(p, POOL_LEAVING_TEXT);
 }

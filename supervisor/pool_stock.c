@@ -35,10 +35,11 @@ static struct pool_box *of_other_rules(const struct pool *p)
 	return b;
 }
 
+/* Whoever waits for a boot has taken what permits there are. */
 static bool may_boot(const struct pool *p)
 {
 	return !p->shutting_down && !p->leaving && pool_stock_count(p) < p->rules.prewarm &&
-	       p->booting < p->rules.max_boots && TAILQ_EMPTY(&p->boot_queue) && p->free_count > 0;
+	       p->booting < p->rules.max_boots && p->free_count > 0;
 }
 
 void pool_stock_want(struct pool *p, uint64_t now)

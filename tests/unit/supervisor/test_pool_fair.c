@@ -126,6 +126,66 @@ static void test_who_comes_anew_joins_the_current_round(void **state)
 	assert_outcome(r, many[2], WAITING);
 }
 
+static void test_who_comes_anew_overtakes_nobody_of_the_current_round(void **state)
+{
+	struct rig *r = *state;
+	uint64_t holder = start(r);
+	uint64_t a[2];
+	uint64_t b[2];
+	uint64_t late;
+
+	for (int i = 0; i < 2; i++) {
+		a[i] = ask(r, RIG_UID, "a");
+		b[i] = ask(r, RIG_UID, "b");
+	}
+	give_back(r, holder);
+	give_back(r, a[0]);
+	give_back(r, b[0]);
+	assert_outcome(r, a[1], GOT(SOURCE_COLD)); /* the second round has begun */
+	late = ask(r, RIG_UID, "late");
+	give_back(r, a[1]);
+	assert_outcome(r, b[1], GOT(SOURCE_COLD));
+	assert_outcome(r, late, WAITING);
+}
+
+static void test_who_was_served_in_a_round_waits_for_the_next(void **state)
+{
+	struct rig *r = *state;
+	uint64_t holder = start(r);
+	uint64_t a = ask(r, RIG_UID, "a");
+	uint64_t b = ask(r, RIG_UID, "b");
+	uint64_t c[2];
+	uint64_t again;
+
+	for (int i = 0; i < 2; i++)
+		c[i] = ask(r, RIG_UID, "c");
+	give_back(r, holder);
+	give_back(r, a);
+	assert_outcome(r, b, GOT(SOURCE_COLD));
+	again = ask(r, RIG_UID, "a"); /* though others were served since */
+	give_back(r, b);
+	give_back(r, c[0]);
+	assert_outcome(r, c[1], GOT(SOURCE_COLD));
+	assert_outcome(r, again, WAITING);
+}
+
+/* Enough of them to meet in the buckets of the table of users. */
+static void test_many_users_are_all_told_apart(void **state)
+{
+	struct rig *r = *state;
+	uint64_t holder = start(r);
+	uint64_t order[200];
+	uint64_t first = r->last_req + 1;
+
+	for (uint32_t i = 0; i < 100; i++) {
+		ask(r, RIG_UID + i, "u");
+		ask(r, RIG_UID + i, "v");
+	}
+	serve_all(r, holder, order, 200);
+	for (uint32_t i = 0; i < 200; i++)
+		assert_int_equal(order[i], first + i);
+}
+
 static void test_what_a_user_gave_up_does_not_count_against_it(void **state)
 {
 	struct rig *r = *state;
@@ -270,6 +330,9 @@ int main(void)
 	    rig_test(test_users_that_always_wait_get_equal_shares),
 	    rig_test(test_the_queue_is_shown_in_the_order_in_which_it_is_served),
 	    rig_test(test_who_waits_for_a_box_of_its_own_is_shown_after_those),
+	    rig_test(test_who_comes_anew_overtakes_nobody_of_the_current_round),
+	    rig_test(test_who_was_served_in_a_round_waits_for_the_next),
+	    rig_test(test_many_users_are_all_told_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

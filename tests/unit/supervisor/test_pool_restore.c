@@ -231,6 +231,34 @@ static void test_adopted_boots_hold_their_permits(void **state)
 	assert_state(r, "other", SLOT_ACTIVE);
 }
 
+static void test_a_boot_is_up_only_when_its_worker_has_said_hello(void **state)
+{
+	struct rig *r = *state;
+
+	r->held = HOLD(POOL_SPAWN) | HOLD_HELLO;
+	rig_acquire(r, "t");
+	rig_die_and_succeed(r);
+	pool_booted(r->pool, r->now, 0, rig_box(r, "t")->generation);
+	rig_settle(r);
+	assert_state(r, "t", SLOT_BOOTING);
+}
+
+static void test_who_waits_for_hello_keeps_an_idle_box(void **state)
+{
+	struct rig *r = *state;
+	uint64_t req;
+
+	rig_park(r, "t");
+	rig_pass(r, 599 * NS_PER_S);
+	r->held = HOLD_HELLO;
+	rig_die_and_succeed(r);
+	req = rig_acquire(r, "t");
+	rig_pass(r, 2 * NS_PER_S);
+	assert_state(r, "t", SLOT_WARM);
+	rig_let_go(r);
+	assert_outcome(r, req, GOT(SOURCE_WARM));
+}
+
 /* ---- what was on its way out, or not begun ---- */
 
 static void test_what_was_closing_is_closed(void **state)
@@ -689,6 +717,8 @@ int main(void)
 	    rig_test(test_leaving_refuses_who_waits_and_who_comes_and_closes_nothing),
 	    rig_test(test_a_successor_finds_all_that_was_left),
 	    rig_test(test_one_that_leaves_can_still_be_shut_down),
+	    rig_test(test_a_boot_is_up_only_when_its_worker_has_said_hello),
+	    rig_test(test_who_waits_for_hello_keeps_an_idle_box),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -198,6 +198,22 @@ static void test_the_oldest_stock_is_claimed_first(void **state)
 	assert_int_equal(rig_box(r, "b")->slot, slot);
 }
 
+static void test_a_claim_needs_no_slot(void **state)
+{
+	struct rig *r = *state;
+	struct pool_rules rules = stock_rules(1);
+
+	rig_restart(r, REPLICA_SOFT, 8, 2);
+	rules.slots = 2;
+	rules.replicas = 8;
+	rig_acquire(r, "a");
+	rig_use(r, &rules);
+	rig_pass(r, 0);
+	assert_int_equal(pool_count(r->pool, SLOT_FREE), 0);
+	assert_outcome(r, rig_acquire(r, "t"), GOT(SOURCE_PREWARMED));
+	assert_int_equal(rig_recorded(r, EVENT_EVICT), 0);
+}
+
 static void test_an_anonymous_acquire_claims_stock(void **state)
 {
 	struct rig *r = *state;
@@ -368,6 +384,27 @@ static void test_boots_that_fail_together_count_once(void **state)
 	rig_forget(r);
 	rig_pass(r, NS_PER_S);
 	assert_int_equal(rig_said(r, POOL_SPAWN), 3);
+}
+
+/* Also of what was missing before it failed. */
+static void test_a_pause_holds_for_all_that_is_missing(void **state)
+{
+	struct rig *r = *state;
+	struct pool_rules rules = stock_rules(2);
+
+	rules.check_skip = NS_PER_S;
+	r->held = HOLD(POOL_SPAWN);
+	rig_use(r, &rules);
+	rig_pass(r, 0);
+	rig_answer_slot(r, 0);
+	rig_acquire(r, "t"); /* one is missing from now on */
+	assert_int_equal(pool_deadline(r->pool), r->now);
+	fail_boot(r);
+	rig_forget(r);
+	rig_pass(r, NS_PER_S - 1);
+	assert_int_equal(rig_said(r, POOL_SPAWN), 0);
+	rig_pass(r, 1);
+	assert_int_equal(rig_said(r, POOL_SPAWN), 2);
 }
 
 /* In each way in which a boot may end badly. */
@@ -580,6 +617,8 @@ int main(void)
 	    rig_test(test_stock_that_booted_meanwhile_is_adopted),
 	    rig_test(test_a_successor_keeps_no_more_stock_than_its_rules_say),
 	    rig_test(test_a_claim_that_was_lost_leaves_the_box_to_its_scope),
+	    rig_test(test_a_claim_needs_no_slot),
+	    rig_test(test_a_pause_holds_for_all_that_is_missing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
