@@ -284,8 +284,6 @@ void pool_name_box(struct pool *p, struct pool_box *b, uint64_t generation)
 {
 	b->generation = generation;
 	LIST_INSERT_HEAD(&p->generations[generation & p->hash_mask], b, generation_link);
-	if (p->generation < generation)
-		p->generation = generation;
 }
 
 /* A free slot with a new generation, still in state free; NULL when there is none. */
@@ -296,7 +294,7 @@ struct pool_box *pool_slot_take(struct pool *p)
 	if (p->free_count == 0)
 		return NULL;
 	b = &p->boxes[p->free_slots[--p->free_count]];
-	pool_name_box(p, b, p->generation + 1);
+	pool_name_box(p, b, ++p->generation);
 	return b;
 }
 

@@ -54,18 +54,23 @@ const struct pool_rules *pool_rules(const struct pool *p);
 
 /*
  * Takes over one box that the table of a dead supervisor shows, once for every slot in use, before
- * any other event. What becomes of it: with a live worker: active stays active with its leases,
- * without any it is parked; warm and checking become warm; stock stays stock; booting and closing
- * go on, with fresh deadlines. Each carries SLOT_FLAG_ADOPTED until a check proves it, and each
- * must be followed by pool_adopted(), pool_not_adopted() or pool_worker_gone(). Until then no order
- * to its worker comes out but POOL_KILL, and acquires for it wait. without: closing, with
- * POOL_CLEAN; EVENT_WORKER_CRASH is recorded if it was more than reserved. quarantined stays
- * quarantined. Of two boxes of one scope the one with a lease stays, else the newer; the other is
- * closed.
+ * any other event. What becomes of it:
+ *
+ * - With a live worker: active stays active with its leases; without any it is parked. Warm and
+ *   checking become warm, stock stays stock, booting and closing go on, with fresh deadlines. Each
+ *   carries SLOT_FLAG_ADOPTED until a check proves it.
+ * - Without: closing, with POOL_CLEAN; EVENT_WORKER_CRASH is recorded if something was lost.
+ * - Quarantined stays so.
+ *
+ * Of two boxes of one scope the one with a lease stays, else the newer; the other is closed.
+ *
+ * For each with a worker pool_adopted(), pool_not_adopted() or pool_worker_gone() must follow.
+ * Until then no order to the worker comes out but POOL_KILL, and acquires for its box wait;
+ * pool_adopted() brings out the one order that says what the box is by then.
  */
 void pool_restore(struct pool *p, uint64_t now, const struct pool_restored *r);
 
-/* That was all of them. */
+/* That was all of them: puts what is warm into its order, closes stock that is too much. */
 void pool_restored_all(struct pool *p, uint64_t now);
 
 /* The worker of a restored box has said hello. `up`: its box runs; one that does not is half-made,

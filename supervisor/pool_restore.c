@@ -189,6 +189,9 @@ void pool_restore(struct pool *p, uint64_t now, const struct pool_restored *r)
 	INVARIANT(b->state == SLOT_FREE);
 	fill_box(b, now, r);
 	pool_name_box(p, b, r->generation);
+	/* That of a quarantined slot may be anything. */
+	if (r->state != SLOT_QUARANTINED && p->generation < r->generation)
+		p->generation = r->generation;
 	pool_enter(p, b, r->state);
 	if (r->state == SLOT_ACTIVE)
 		restore_leases(p, b, r);

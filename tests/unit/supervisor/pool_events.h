@@ -15,8 +15,8 @@ struct run {
 	uint64_t random;
 	struct identity ids[SCOPES / 2]; /* each for two uids */
 	bool stopping;
-	bool whole; /* with stock, and supervisors that die: what the table's tests do not follow
-		       yet */
+	bool stock;	 /* is kept */
+	bool succession; /* supervisors die, and others take over */
 };
 
 static inline uint64_t splitmix(struct run *x)
@@ -273,8 +273,8 @@ static inline struct pool_rules any_rules(struct run *x)
 	    .check_timeout = 5 * NS_PER_S,
 	    .boot_timeout = 30 * NS_PER_S,
 	    .close_grace = 2 * NS_PER_S,
-	    .prewarm = x->whole ? below(x, 4) : 0,
-	    .stock.digest[0] = x->whole ? (uint8_t)below(x, 2) : 0,
+	    .prewarm = x->stock ? below(x, 4) : 0,
+	    .stock.digest[0] = x->stock ? (uint8_t)below(x, 2) : 0,
 	};
 }
 
@@ -326,7 +326,7 @@ static inline void do_succeed(struct run *x)
 	struct pool_rules rules = any_rules(x);
 	struct rig_shown *table;
 
-	if (!x->whole)
+	if (!x->succession)
 		return;
 	if (chance(x, 50)) {
 		pool_leave(r->pool, r->now);

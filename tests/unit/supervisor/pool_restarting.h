@@ -103,7 +103,7 @@ static inline void rig_succeed(struct rig *r, const struct rig_shown *table)
 	const struct pool_gauge gauge = {rig_gauge_in_flight, rig_gauge_activity, r};
 
 	rig_owe_hellos(r);
-	r->pool = pool_create(&r->rules, &gauge, 41);
+	r->pool = pool_create(&r->rules, &gauge, r->generation);
 	assert_non_null(r->pool);
 	for (uint32_t i = 0; i < r->rules.slots; i++) {
 		if (table[i].box.state != SLOT_FREE)
@@ -123,6 +123,7 @@ static inline struct rig_shown *rig_die(struct rig *r)
 	rig_forget_supervisor(r);
 	for (uint32_t i = 0; i < r->rules.slots; i++)
 		rig_show(r, pool_box_at(r->pool, i), &table[i]);
+	r->generation = r->pool->generation;
 	pool_destroy(r->pool);
 	r->pool = NULL;
 	return table;

@@ -76,6 +76,7 @@ struct rig {
 	uint64_t activity[RIG_SLOTS];
 	struct rig_slot slots[RIG_SLOTS];
 	uint64_t parkings;
+	uint64_t generation; /* the last one that the table announces */
 	struct rig_request requests[RIG_REQS];
 	uint64_t last_req;
 	struct rig_order orders[RIG_LOG]; /* not answered yet, oldest first */
@@ -136,7 +137,8 @@ static inline void rig_start(struct rig *r, const struct pool_rules *rules)
 	memset(r, 0, offsetof(struct rig, log));
 	r->rules = *rules;
 	r->now = 1000 * NS_PER_S;
-	r->pool = pool_create(rules, &gauge, 41);
+	r->generation = 41;
+	r->pool = pool_create(rules, &gauge, r->generation);
 	assert_non_null(r->pool);
 }
 

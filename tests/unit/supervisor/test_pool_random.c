@@ -25,7 +25,8 @@ static int setup(void **state)
 
 	assert_non_null(x);
 	run_setup(x);
-	x->whole = true;
+	x->stock = true;
+	x->succession = true;
 	*state = x;
 	return 0;
 }

@@ -617,12 +617,36 @@ static void test_times_that_are_still_to_come_count_as_now(void **state)
 static void test_generations_go_on_after_what_the_table_shows(void **state)
 {
 	struct rig *r = *state;
+	struct rig_shown *table;
 
 	rig_acquire(r, "a");
 	rig_acquire(r, "b");
-	rig_die_and_succeed(r); /* the rig's next pool begins with 42 as well */
+	table = rig_die(r);
+	r->generation = 41; /* as if they had not been announced */
+	rig_succeed(r, table);
+	free(table);
+	rig_settle(r);
 	rig_acquire(r, "c");
 	assert_int_equal(rig_box(r, "c")->generation, 44);
+}
+
+static void test_generations_do_not_follow_what_nobody_can_read(void **state)
+{
+	struct rig *r = *state;
+	struct rig_shown *table;
+
+	rig_acquire(r, "a");
+	table = rig_die(r);
+	table[1].box.slot = 1;
+	table[1].box.state = SLOT_QUARANTINED;
+	table[1].box.generation = UINT64_MAX;
+	r->slots[1].state = SLOT_QUARANTINED;
+	rig_succeed(r, table);
+	free(table);
+	rig_settle(r);
+	rig_acquire(r, "b");
+	assert_int_equal(rig_box(r, "b")->generation, 43);
+	assert_int_equal(rig_box(r, "b")->slot, 2);
 }
 
 /* ---- leaving ---- */
@@ -714,6 +738,7 @@ int main(void)
 	    rig_test(test_leases_with_torn_places_get_others),
 	    rig_test(test_times_that_are_still_to_come_count_as_now),
 	    rig_test(test_generations_go_on_after_what_the_table_shows),
+	    rig_test(test_generations_do_not_follow_what_nobody_can_read),
 	    rig_test(test_leaving_refuses_who_waits_and_who_comes_and_closes_nothing),
 	    rig_test(test_a_successor_finds_all_that_was_left),
 	    rig_test(test_one_that_leaves_can_still_be_shut_down),
