@@ -224,6 +224,7 @@ void pool_scope_advance(struct pool *p, uint64_t now, struct pool_scope *s)
 void pool_acquire(struct pool *p, uint64_t now, const struct pool_request *r)
 {
 	struct pool_scope *s;
+	bool for_room;
 
 	if (p->shutting_down) {
 		refuse(p, r->req, API_SHUTTING_DOWN, 0, "the service is shutting down");
@@ -245,8 +246,10 @@ void pool_acquire(struct pool *p, uint64_t now, const struct pool_request *r)
 		refuse(p, r->req, API_INTERNAL, 1, "out of memory");
 	else
 		pool_scope_advance(p, now, s);
+	for_room = !s->box && !TAILQ_EMPTY(&s->waiters);
 	pool_scope_drop_if_empty(s);
-	pool_room_freed(p, now); /* no event tells of all the room there is */
+	if (for_room)
+		pool_room_freed(p, now); /* no event tells of all the room there is */
 }
 
 /* The first in the queue of `s` may have left it unserved. */

@@ -291,6 +291,8 @@ void pool_adopted(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, boo
 		tell_state(p, b);
 	if (b->scope)
 		pool_scope_advance(p, now, b->scope);
+	else if (b->state == SLOT_STOCK)
+		pool_room_freed(p, now); /* it may be claimed from now on */
 }
 
 void pool_not_adopted(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, const char *text)

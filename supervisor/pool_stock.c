@@ -35,11 +35,18 @@ static struct pool_box *of_other_rules(const struct pool *p)
 	return b;
 }
 
-/* Whoever waits for a boot has taken what permits there are. */
+/* One permit stays free for whoever comes next, if there is more than one. */
+static bool has_permit(const struct pool *p)
+{
+	uint32_t most = p->rules.max_boots > 1 ? p->rules.max_boots - 1 : 1;
+
+	return p->booting < p->rules.max_boots && p->stock_boots < most;
+}
+
 static bool may_boot(const struct pool *p)
 {
 	return !p->shutting_down && !p->leaving && pool_stock_count(p) < p->rules.prewarm &&
-	       p->booting < p->rules.max_boots && p->free_count > 0;
+	       has_permit(p) && p->free_count > 0;
 }
 
 void pool_stock_want(struct pool *p, uint64_t now)
@@ -71,6 +78,7 @@ void pool_stock_booted(struct pool *p, uint64_t now, struct pool_box *b)
 	b->skip_right = true;
 	pool_move(p, now, b, SLOT_STOCK, "booted for the stock");
 	pool_stock_want(p, now);
+	pool_room_freed(p, now); /* who waits for a slot may claim it and need none */
 }
 
 /* Those that boot at the same time fail at the same time, and count once. */

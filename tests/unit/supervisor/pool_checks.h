@@ -233,7 +233,8 @@ static inline void rig_check_stock(const struct rig *r)
 		count += rig_is_stock(r, i);
 	RIG_CHECK(r, count == listed && count == pool_stock_count(p) && boots == p->stock_boots);
 	RIG_CHECK(r, count <= p->rules.prewarm || p->shutting_down);
-	if (count < p->rules.prewarm && p->booting < p->rules.max_boots && p->free_count > 0 &&
+	if (count < p->rules.prewarm && p->booting < p->rules.max_boots &&
+	    (boots == 0 || boots + 1 < p->rules.max_boots) && p->free_count > 0 &&
 	    !p->shutting_down && !p->leaving)
 		RIG_CHECK(r, pool_deadline(p) <= at);
 }
@@ -408,6 +409,7 @@ static inline void rig_check_waiters(const struct rig *r)
 		/* It is slots they wait for, and none is kept from them. */
 		RIG_CHECK(r, p->free_count == 0);
 		RIG_CHECK(r, p->state_count[SLOT_CLOSING] > 0 || TAILQ_EMPTY(&p->stock));
+		RIG_CHECK(r, !pool_stock_first(p, pool_room_first(p)));
 	}
 	RIG_CHECK(r, waiting == 0 || (!p->shutting_down && !p->leaving));
 }

@@ -75,6 +75,26 @@ static void test_stock_boots_with_idle_permits_only(void **state)
 	assert_int_equal(pool_count(r->pool, SLOT_STOCK), 4);
 }
 
+static void test_stock_leaves_a_permit_to_whoever_comes_next(void **state)
+{
+	struct rig *r = *state;
+	struct pool_rules rules = stock_rules(4);
+
+	rules.max_boots = 3;
+	r->held = HOLD(POOL_SPAWN);
+	rig_use(r, &rules);
+	rig_pass(r, 0);
+	assert_int_equal(rig_said(r, POOL_SPAWN), 2);
+	rig_acquire(r, "t");
+	assert_state(r, "t", SLOT_BOOTING);
+	rules.max_boots = 1; /* with one alone it is taken when it lies idle */
+	rules.prewarm = 1;
+	pool_destroy(r->pool);
+	rig_start(r, &rules);
+	rig_pass(r, 0);
+	assert_int_equal(pool_count(r->pool, SLOT_STOCK), 1);
+}
+
 static void test_stock_does_not_count_against_replicas(void **state)
 {
 	struct rig *r = *state;
@@ -330,6 +350,30 @@ static void test_claims_go_to_who_waits_for_room_in_their_order(void **state)
 	assert_outcome(r, c, WAITING);
 }
 
+/* All slots are taken, and one of them closes: who waits for that takes stock that comes up
+ * meanwhile. */
+static void test_stock_that_comes_up_goes_to_who_waits_for_a_slot(void **state)
+{
+	struct rig *r = *state;
+	struct pool_rules rules = stock_rules(1);
+	uint64_t req;
+
+	rig_restart(r, REPLICA_WAIT, 8, 2);
+	rules.slots = 2;
+	rules.replicas = 8;
+	rules.policy = REPLICA_WAIT;
+	rig_acquire(r, "a");
+	r->held = HOLD(POOL_SPAWN) | HOLD(POOL_CLOSE);
+	rig_use(r, &rules);
+	rig_pass(r, 0);
+	rig_remove(r, "a", true, &(uint64_t){0});
+	req = rig_acquire(r, "t");
+	assert_outcome(r, req, WAITING);
+	r->held = HOLD(POOL_CLOSE);
+	rig_settle(r);
+	assert_outcome(r, req, GOT(SOURCE_PREWARMED));
+}
+
 /* ---- boots that fail ---- */
 
 /* Lets the boot of stock that is under way fail. */
@@ -484,7 +528,7 @@ static void test_stock_of_another_spec_is_replaced(void **state)
 	struct rig *r = *state;
 	struct pool_rules rules = stock_rules(3);
 
-	rules.max_boots = 3;
+	rules.max_boots = 4;
 	r->held = HOLD(POOL_SPAWN);
 	rig_use(r, &rules);
 	rig_pass(r, 0);
@@ -594,6 +638,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    rig_test(test_a_new_pool_fills_its_stock_at_its_first_tick),
 	    rig_test(test_stock_boots_with_idle_permits_only),
+	    rig_test(test_stock_leaves_a_permit_to_whoever_comes_next),
 	    rig_test(test_stock_does_not_count_against_replicas),
 	    rig_test(test_stock_goes_first_when_slots_run_out),
 	    rig_test(test_stock_that_still_boots_is_given_up_before_what_is_up),
@@ -606,6 +651,7 @@ int main(void)
 	    rig_test(test_stock_that_fails_its_check_is_killed_and_the_acquire_goes_on),
 	    rig_test(test_a_claim_that_nobody_waits_for_becomes_warm),
 	    rig_test(test_claims_go_to_who_waits_for_room_in_their_order),
+	    rig_test(test_stock_that_comes_up_goes_to_who_waits_for_a_slot),
 	    rig_test(test_a_failed_stock_boot_is_tried_again_later_and_later),
 	    rig_test(test_boots_that_fail_together_count_once),
 	    rig_test(test_every_bad_end_of_stock_makes_a_pause),
