@@ -147,6 +147,23 @@ static void test_a_box_that_dies_while_it_boots_counts_once(void **state)
 	assert_outcome(r, req, REFUSED(API_BOOT_FAILED));
 }
 
+static void test_a_crash_during_a_check_is_no_lost_boot(void **state)
+{
+	struct rig *r = *state;
+	uint64_t req;
+
+	rig_park(r, "t");
+	r->held = HOLD(POOL_CHECK) | HOLD(POOL_SPAWN);
+	req = rig_acquire(r, "t");
+	assert_state(r, "t", SLOT_CHECKING);
+	rig_crash(r, 0);
+	crash_boot(r, "t");
+	crash_boot(r, "t");
+	assert_outcome(r, req, WAITING);
+	rig_let_go(r);
+	assert_outcome(r, req, GOT(SOURCE_COLD));
+}
+
 /* ---- boxes that die ---- */
 
 static void test_a_crash_of_an_active_box(void **state)
@@ -256,238 +273,6 @@ static void test_a_slot_that_cannot_be_cleaned_is_never_used_again(void **state)
 	assert_int_equal(r->drained, 1);
 }
 
-/* ---- whose request it was ---- */
-
-/* The request that the last record of the event names; for EVENT_STATE, of that way into `to`. */
-static uint64_t blamed(const struct rig *r, uint32_t event, uint32_t to)
-{
-	for (uint32_t i = r->log_count; i-- > 0;) {
-		const struct pool_action *a = &r->log[i];
-
-		if (a->kind == POOL_RECORD && a->event == event && a->to == to)
-			return a->req;
-	}
-	fail_msg("no such record");
-	return 0;
-}
-
-static void test_records_name_the_request_that_a_boot_was_for(void **state)
-{
-	struct rig *r = *state;
-	uint64_t req;
-
-	r->held = HOLD(POOL_SPAWN);
-	req = rig_acquire(r, "t");
-	rig_acquire(r, "t");
-	assert_int_equal(blamed(r, EVENT_STATE, SLOT_RESERVED), req);
-	assert_int_equal(blamed(r, EVENT_STATE, SLOT_BOOTING), req);
-	rig_crash(r, 0);
-	assert_int_equal(blamed(r, EVENT_WORKER_CRASH, 0), req);
-	assert_int_equal(blamed(r, EVENT_STATE, SLOT_CLOSING), req);
-	pool_boot_failed(r->pool, r->now, 0, rig_box(r, "t")->generation, "no image");
-	rig_take_actions(r);
-	assert_int_equal(blamed(r, EVENT_BOOT_FAILED, 0), req);
-	assert_int_equal(r->log[r->log_count - 1].kind, POOL_REFUSE); /* while req is still known */
-	rig_let_go(r);
-	req = rig_acquire(r, "t");
-	assert_int_equal(blamed(r, EVENT_STATE, SLOT_ACTIVE), req);
-}
-
-static void test_records_name_the_request_that_a_check_was_for(void **state)
-{
-	struct rig *r = *state;
-	uint64_t req;
-
-	rig_park(r, "t");
-	assert_int_equal(blamed(r, EVENT_STATE, SLOT_WARM), 0);
-	r->held = HOLD(POOL_CLEAN);
-	r->sick = true;
-	req = rig_acquire(r, "t");
-	assert_int_equal(blamed(r, EVENT_STATE, SLOT_CHECKING), req);
-	assert_int_equal(blamed(r, EVENT_CHECK_FAILED, 0), req);
-	assert_int_equal(blamed(r, EVENT_STATE, SLOT_CLOSING), req);
-	rig_let_go(r);
-	assert_int_equal(blamed(r, EVENT_STATE, SLOT_FREE), 0);
-	rig_crash(r, 0); /* in use: it was for nobody's request */
-	assert_int_equal(blamed(r, EVENT_WORKER_CRASH, 0), 0);
-}
-
-static void test_records_name_the_request_that_made_others_go(void **state)
-{
-	struct rig *r = *state;
-	uint64_t req;
-
-	for (char name[] = "a"; name[0] <= 'c'; name[0]++)
-		rig_park(r, name);
-	req = rig_acquire(r, "d");
-	assert_int_equal(blamed(r, EVENT_EVICT, 0), req);
-	assert_int_equal(blamed(r, EVENT_STATE, SLOT_CLOSING), req);
-	rig_remove(r, "d", true, &req);
-	assert_int_equal(blamed(r, EVENT_STATE, SLOT_CLOSING), req);
-	rig_pass(r, 600 * NS_PER_S);
-	assert_int_equal(blamed(r, EVENT_EVICT, 0), 0);
-}
-
-/* ---- what must be ignored ---- */
-
-/* Every event a worker or the janitor can cause, about (slot, gen). */
-static void tell_everything(struct rig *r, uint32_t slot, uint64_t gen)
-{
-	pool_booted(r->pool, r->now, slot, gen);
-	pool_boot_failed(r->pool, r->now, slot, gen, "stale");
-	pool_checked(r->pool, r->now, slot, gen, true, "");
-	pool_checked(r->pool, r->now, slot, gen, false, "stale");
-	pool_box_failed(r->pool, r->now, slot, gen, "stale");
-	pool_worker_gone(r->pool, r->now, slot, gen, 1, "stale");
-	pool_cleaned(r->pool, r->now, slot, gen, true, "");
-	pool_cleaned(r->pool, r->now, slot, gen, false, "stale");
-}
-
-/* One box in every state, in slots 0 to 6: free, warm, active, checking, closing, booting,
- * reserved. */
-static void fill_with_all_states(struct rig *r)
-{
-	struct pool_rules rules = rig_rules;
-
-	rules.max_boots = 1;
-	rules.replicas = 8;
-	rig_use(r, &rules);
-	rig_park(r, "none");
-	rig_park(r, "warm");
-	rig_acquire(r, "active");
-	rig_park(r, "checking");
-	rig_acquire(r, "closing");
-	rig_remove(r, "none", false, &(uint64_t){0});
-	rig_acquire(r, "fills the hole");
-	r->held = HOLD_ALL;
-	rig_remove(r, "closing", true, &(uint64_t){0});
-	rig_acquire(r, "checking");
-	rig_acquire(r, "booting");
-	rig_acquire(r, "reserved");
-}
-
-static void test_stale_events_are_ignored(void **state)
-{
-	struct rig *r = *state;
-
-	fill_with_all_states(r);
-	rig_forget(r);
-	for (uint32_t slot = 0; slot < rig_rules.slots; slot++) {
-		const struct pool_box *b = pool_box_at(r->pool, slot);
-		struct pool_box before = *b;
-
-		tell_everything(r, slot, b->generation - 1);
-		tell_everything(r, slot, b->generation + 1);
-		tell_everything(r, slot, 0);
-		if (b->state == SLOT_FREE)
-			tell_everything(r, slot, b->generation);
-		assert_memory_equal(&before, b, sizeof(before));
-	}
-	tell_everything(r, rig_rules.slots, 42);
-	tell_everything(r, UINT32_MAX, 42);
-	rig_settle(r);
-	assert_int_equal(r->log_count, 0);
-}
-
-/* Of the right generation, but not in a state in which it can be meant. */
-static void test_events_out_of_place_are_ignored(void **state)
-{
-	struct rig *r = *state;
-
-	fill_with_all_states(r);
-	rig_forget(r);
-	for (uint32_t slot = 0; slot < rig_rules.slots; slot++) {
-		const struct pool_box *b = pool_box_at(r->pool, slot);
-
-		if (b->state != SLOT_BOOTING) {
-			pool_booted(r->pool, r->now, slot, b->generation);
-			pool_boot_failed(r->pool, r->now, slot, b->generation, "stale");
-		}
-		if (b->state != SLOT_CHECKING) {
-			pool_checked(r->pool, r->now, slot, b->generation, true, "");
-			pool_checked(r->pool, r->now, slot, b->generation, false, "stale");
-		}
-		if (b->state == SLOT_CLOSING || !b->has_worker)
-			pool_box_failed(r->pool, r->now, slot, b->generation, "stale");
-		if (!b->has_worker)
-			pool_worker_gone(r->pool, r->now, slot, b->generation, 1, "stale");
-		pool_cleaned(r->pool, r->now, slot, b->generation, true, "");
-		pool_cleaned(r->pool, r->now, slot, b->generation, false, "stale");
-	}
-	rig_settle(r);
-	assert_int_equal(r->log_count, 0);
-}
-
-static void test_a_stale_handle_cannot_invalidate_the_recreated_box(void **state)
-{
-	struct rig *r = *state;
-	uint64_t old;
-
-	rig_acquire(r, "t");
-	old = rig_box(r, "t")->generation;
-	rig_crash(r, 0);
-	rig_acquire(r, "t");
-	assert_int_equal(rig_box(r, "t")->slot, 0);
-	tell_everything(r, 0, old);
-	rig_settle(r);
-	assert_state(r, "t", SLOT_ACTIVE);
-	assert_int_equal(rig_box(r, "t")->lease_count, 1);
-}
-
-static void test_a_box_swapped_during_a_health_check_is_not_removed_by_it(void **state)
-{
-	struct rig *r = *state;
-	uint64_t old = rig_park(r, "t")->generation;
-	uint64_t req;
-
-	r->held = HOLD(POOL_CHECK);
-	req = rig_acquire(r, "t");
-	assert_state(r, "t", SLOT_CHECKING);
-	rig_crash(r, 0);
-	assert_outcome(r, req, GOT(SOURCE_COLD)); /* another box, in the same slot */
-	assert_int_equal(rig_box(r, "t")->slot, 0);
-	rig_release(r, "t", 0);
-	req = rig_acquire(r, "t");
-	assert_state(r, "t", SLOT_CHECKING); /* and checked itself */
-	pool_checked(r->pool, r->now, 0, old, false, "no answer from the guest");
-	rig_settle(r);
-	assert_state(r, "t", SLOT_CHECKING);
-	assert_int_equal(rig_recorded(r, EVENT_CHECK_FAILED), 0);
-	rig_let_go(r);
-	assert_outcome(r, req, GOT(SOURCE_WARM));
-}
-
-static void test_retryable_engine_errors_do_not_invalidate(void **state)
-{
-	struct rig *r = *state;
-	struct pool_request q;
-	uint64_t generation;
-	uint64_t busy;
-
-	rig_restart(r, REPLICA_REJECT, 2, 8);
-	rig_acquire(r, "t");
-	generation = rig_box(r, "t")->generation;
-	q = rig_request(r, "t");
-	q.spec.digest[0] = 1;
-	rig_send(r, &q);
-	assert_outcome(r, q.req, REFUSED(API_SPEC_MISMATCH));
-	r->held = HOLD(POOL_SPAWN);
-	busy = rig_acquire(r, "other");
-	assert_outcome(r, rig_acquire(r, "third"), REFUSED(API_CAPACITY));
-	pool_boot_failed(r->pool, r->now, rig_box(r, "other")->slot,
-	    rig_box(r, "other")->generation, "engine busy");
-	rig_settle(r);
-	assert_outcome(r, busy, REFUSED(API_BOOT_FAILED));
-	q = rig_request(r, "other");
-	q.wait_limit = NS_PER_S;
-	rig_send(r, &q);
-	rig_pass(r, NS_PER_S);
-	assert_outcome(r, q.req, REFUSED(API_TIMEOUT));
-	assert_state(r, "t", SLOT_ACTIVE);
-	assert_int_equal(rig_box(r, "t")->generation, generation);
-	assert_int_equal(rig_box(r, "t")->lease_count, 1);
-}
-
 /* ---- what others see ---- */
 
 static void test_generations_are_never_given_twice(void **state)
@@ -526,22 +311,15 @@ int main(void)
 	    rig_test(test_crashes_are_counted_for_each_who_waits),
 	    rig_test(test_crashes_are_remembered_while_room_is_awaited),
 	    rig_test(test_a_box_that_dies_while_it_boots_counts_once),
+	    rig_test(test_a_crash_during_a_check_is_no_lost_boot),
 	    rig_test(test_a_crash_of_an_active_box),
 	    rig_test(test_a_crash_of_a_warm_box),
 	    rig_test(test_a_crash_while_it_is_checked),
 	    rig_test(test_a_worker_that_ends_as_told_has_not_crashed),
 	    rig_test(test_the_worker_of_a_dead_box_may_answer_its_clients),
 	    rig_test(test_a_slot_that_cannot_be_cleaned_is_never_used_again),
-	    rig_test(test_stale_events_are_ignored),
-	    rig_test(test_events_out_of_place_are_ignored),
-	    rig_test(test_a_stale_handle_cannot_invalidate_the_recreated_box),
 	    rig_test(test_generations_are_never_given_twice),
 	    rig_test(test_changed_boxes_are_published_once),
-	    rig_test(test_a_box_swapped_during_a_health_check_is_not_removed_by_it),
-	    rig_test(test_retryable_engine_errors_do_not_invalidate),
-	    rig_test(test_records_name_the_request_that_a_boot_was_for),
-	    rig_test(test_records_name_the_request_that_a_check_was_for),
-	    rig_test(test_records_name_the_request_that_made_others_go),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

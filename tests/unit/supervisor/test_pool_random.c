@@ -1,6 +1,6 @@
 /*
- * Random events at a small pool; after each, all of pool_checks.h must hold, and in the end nobody
- * may have been left waiting.
+ * Random events at a small pool; after each, all of pool_checks.h and pool_inside.h must hold, and
+ * in the end nobody may have been left waiting.
  */
 #include "tests/unit/supervisor/pool_random.h"
 

@@ -6,17 +6,6 @@ static bool is_adopted(const struct rig *r, const char *thread)
 	return rig_box(r, thread)->flags & SLOT_FLAG_ADOPTED;
 }
 
-/* The last text recorded with that event. */
-static const char *recorded_text(const struct rig *r, uint32_t event)
-{
-	for (uint32_t i = r->log_count; i-- > 0;) {
-		if (r->log[i].kind == POOL_RECORD && r->log[i].event == event)
-			return r->log[i].text;
-	}
-	fail_msg("nothing recorded");
-	return NULL;
-}
-
 /* ---- what lived ---- */
 
 static void test_an_active_box_stays_active_with_its_leases(void **state)
@@ -368,7 +357,7 @@ static void test_a_worker_that_died_with_the_supervisor_is_a_crash(void **state)
 	rig_die_and_succeed(r);
 	assert_int_equal(rig_recorded(r, EVENT_WORKER_CRASH), 3);
 	assert_string_equal(
-	    recorded_text(r, EVENT_WORKER_CRASH), "its worker died with the supervisor");
+	    rig_record_text(r, EVENT_WORKER_CRASH), "its worker died with the supervisor");
 	assert_int_equal(rig_recorded(r, EVENT_RELEASE), 1);
 	assert_int_equal(pool_count(r->pool, SLOT_CLOSING), 3);
 	assert_int_equal(rig_said(r, POOL_CLEAN), 3);
@@ -407,303 +396,6 @@ static void test_a_worker_that_dies_before_it_says_hello(void **state)
 	assert_outcome(r, req, GOT(SOURCE_COLD));
 }
 
-/* ---- hello ---- */
-
-static void test_no_order_but_kill_comes_before_hello(void **state)
-{
-	struct rig *r = *state;
-	uint64_t req;
-
-	rig_park(r, "warm");
-	rig_acquire(r, "active");
-	rig_acquire(r, "removed");
-	rig_forget(r);
-	r->held = HOLD_HELLO;
-	rig_die_and_succeed(r);
-	req = rig_acquire(r, "warm");
-	rig_release(r, "active", 0);
-	rig_remove(r, "removed", true, &(uint64_t){0});
-	for (uint32_t i = 0; i < r->log_count; i++)
-		assert_int_equal(r->log[i].kind, POOL_RECORD);
-	assert_outcome(r, req, WAITING);
-	rig_let_go(r);
-	assert_outcome(r, req, GOT(SOURCE_WARM));
-	assert_state(r, "active", SLOT_WARM);
-	assert_state(r, "removed", SLOT_FREE);
-	assert_int_equal(rig_said(r, POOL_CLOSE), 1);
-	assert_int_equal(rig_said(r, POOL_KILL), 0);
-}
-
-static void test_who_waits_for_hello_is_served_in_order(void **state)
-{
-	struct rig *r = *state;
-	uint64_t req[3];
-
-	rig_acquire(r, "t");
-	r->held = HOLD_HELLO;
-	rig_die_and_succeed(r);
-	for (int i = 0; i < 3; i++)
-		req[i] = rig_acquire(r, "t");
-	assert_outcome(r, req[0], WAITING);
-	rig_let_go(r);
-	for (int i = 0; i < 3; i++)
-		assert_outcome(r, req[i], GOT(SOURCE_ACTIVE));
-	assert_int_equal(rig_box(r, "t")->lease_count, 4);
-}
-
-static void test_no_hello_in_time_is_the_end(void **state)
-{
-	struct rig *r = *state;
-	uint64_t generation;
-	uint64_t req;
-
-	rig_acquire(r, "t");
-	r->held = HOLD_HELLO;
-	rig_die_and_succeed(r);
-	generation = rig_box(r, "t")->generation;
-	req = rig_acquire(r, "t");
-	rig_forgive(r, 0);
-	pool_not_adopted(r->pool, r->now, 0, generation, "no hello within 5 s");
-	rig_settle(r);
-	assert_int_equal(rig_said(r, POOL_KILL), 1);
-	assert_string_equal(recorded_text(r, EVENT_ERROR), "no hello within 5 s");
-	assert_outcome(r, req, GOT(SOURCE_COLD));
-}
-
-static void test_a_hello_that_is_not_owed_is_ignored(void **state)
-{
-	struct rig *r = *state;
-	uint64_t generation;
-
-	rig_acquire(r, "t");
-	rig_die_and_succeed(r);
-	generation = rig_box(r, "t")->generation;
-	rig_forget(r);
-	pool_adopted(r->pool, r->now, 0, generation, false, true);
-	pool_not_adopted(r->pool, r->now, 0, generation, "late");
-	pool_adopted(r->pool, r->now, 0, generation + 1, false, true);
-	pool_adopted(r->pool, r->now, 1, generation, false, true);
-	pool_adopted(r->pool, r->now, 99, generation, false, true);
-	rig_settle(r);
-	assert_int_equal(r->log_count, 0);
-	assert_state(r, "t", SLOT_ACTIVE);
-}
-
-/* ---- a table that was torn ---- */
-
-/* Lets slot 1 show a box of the scope that slot 0 is of. */
-static struct rig_shown *show_twins(struct rig *r)
-{
-	struct rig_shown *table;
-
-	rig_acquire(r, "t");
-	rig_acquire(r, "twin");
-	rig_acquire(r, "bystander");
-	table = rig_die(r);
-	memcpy(table[1].box.token, table[0].box.token, sizeof(table[0].box.token));
-	memcpy(table[1].box.identity, table[0].box.identity, sizeof(table[0].box.identity));
-	rig_forget(r);
-	return table;
-}
-
-static void succeed_twins(struct rig *r, struct rig_shown *table, uint32_t kept)
-{
-	r->held = HOLD(POOL_CLOSE);
-	rig_succeed(r, table);
-	free(table);
-	rig_settle(r);
-	assert_int_equal(rig_box(r, "t")->slot, kept);
-	assert_int_equal(pool_box_at(r->pool, 1 - kept)->state, SLOT_CLOSING);
-	assert_int_equal(pool_box_at(r->pool, 2)->state, SLOT_ACTIVE);
-	assert_int_equal(rig_said(r, POOL_CLOSE), 1);
-	rig_let_go(r);
-	assert_int_equal(pool_box_at(r->pool, 1 - kept)->state, SLOT_FREE);
-	assert_int_equal(rig_box(r, "t")->slot, kept);
-}
-
-static void test_of_two_boxes_of_a_scope_the_newer_stays(void **state)
-{
-	struct rig *r = *state;
-
-	succeed_twins(r, show_twins(r), 1);
-}
-
-static void test_of_two_boxes_of_a_scope_the_leased_one_stays(void **state)
-{
-	struct rig *r = *state;
-	struct rig_shown *table = show_twins(r);
-
-	table[1].box.state = SLOT_WARM;
-	table[1].box.lease_count = 0;
-	r->slots[1].state = SLOT_WARM;
-	succeed_twins(r, table, 0);
-}
-
-static void test_of_two_boxes_of_a_scope_the_living_one_with_a_lease_stays(void **state)
-{
-	struct rig *r = *state;
-	struct rig_shown *table = show_twins(r);
-
-	r->slots[1].worker = false;
-	table[1].box.has_worker = false;
-	r->held = HOLD(POOL_CLEAN);
-	rig_succeed(r, table);
-	free(table);
-	rig_settle(r);
-	assert_int_equal(rig_box(r, "t")->slot, 0);
-	assert_state(r, "t", SLOT_ACTIVE);
-	assert_int_equal(rig_said(r, POOL_CLEAN), 1); /* and not once for each reason */
-	rig_let_go(r);
-	assert_int_equal(pool_box_at(r->pool, 1)->state, SLOT_FREE);
-}
-
-static void test_a_torn_table_gives_no_box_to_another_identity(void **state)
-{
-	struct rig *r = *state;
-	struct rig_shown *table = show_twins(r);
-
-	table[0].box.identity[0] ^= 1; /* the loser's */
-	succeed_twins(r, table, 1);
-	assert_outcome(r, rig_acquire(r, "t"), GOT(SOURCE_ACTIVE));
-}
-
-static void test_a_used_box_of_nobody_is_closed(void **state)
-{
-	struct rig *r = *state;
-	struct rig_shown *table;
-
-	rig_acquire(r, "t");
-	table = rig_die(r);
-	memset(table[0].box.token, 0, sizeof(table[0].box.token));
-	rig_succeed(r, table);
-	free(table);
-	rig_settle(r);
-	assert_int_equal(pool_count(r->pool, SLOT_FREE), rig_rules.slots);
-	assert_int_equal(rig_recorded(r, EVENT_RELEASE), 1);
-}
-
-static void test_leases_with_torn_places_get_others(void **state)
-{
-	struct rig *r = *state;
-	struct rig_shown *table;
-
-	for (int i = 0; i < 3; i++)
-		rig_acquire(r, "t");
-	table = rig_die(r);
-	table[0].leases[0].place = 2; /* as the third */
-	table[0].leases[1].place = POOL_LEASES;
-	rig_succeed(r, table); /* the rig sees to it that each has its own */
-	free(table);
-	rig_settle(r);
-	assert_int_equal(rig_box(r, "t")->lease_count, 3);
-}
-
-static void test_times_that_are_still_to_come_count_as_now(void **state)
-{
-	struct rig *r = *state;
-	struct rig_shown *table;
-
-	rig_park(r, "t");
-	table = rig_die(r);
-	table[0].box.parked = CLOCK_NEVER - 1;
-	rig_succeed(r, table);
-	free(table);
-	rig_settle(r);
-	assert_int_equal(rig_box(r, "t")->parked, r->now);
-	rig_pass(r, 600 * NS_PER_S);
-	assert_state(r, "t", SLOT_FREE);
-}
-
-static void test_generations_go_on_after_what_the_table_shows(void **state)
-{
-	struct rig *r = *state;
-	struct rig_shown *table;
-
-	rig_acquire(r, "a");
-	rig_acquire(r, "b");
-	table = rig_die(r);
-	r->generation = 41; /* as if they had not been announced */
-	rig_succeed(r, table);
-	free(table);
-	rig_settle(r);
-	rig_acquire(r, "c");
-	assert_int_equal(rig_box(r, "c")->generation, 44);
-}
-
-static void test_generations_do_not_follow_what_nobody_can_read(void **state)
-{
-	struct rig *r = *state;
-	struct rig_shown *table;
-
-	rig_acquire(r, "a");
-	table = rig_die(r);
-	table[1].box.slot = 1;
-	table[1].box.state = SLOT_QUARANTINED;
-	table[1].box.generation = UINT64_MAX;
-	r->slots[1].state = SLOT_QUARANTINED;
-	rig_succeed(r, table);
-	free(table);
-	rig_settle(r);
-	rig_acquire(r, "b");
-	assert_int_equal(rig_box(r, "b")->generation, 43);
-	assert_int_equal(rig_box(r, "b")->slot, 2);
-}
-
-/* ---- leaving ---- */
-
-static void test_leaving_refuses_who_waits_and_who_comes_and_closes_nothing(void **state)
-{
-	struct rig *r = *state;
-	struct pool_rules rules = rig_rules;
-	uint64_t req[4];
-
-	rules.max_boots = 1;
-	rig_use(r, &rules);
-	rig_acquire(r, "active");
-	rig_park(r, "warm");
-	r->held = HOLD(POOL_SPAWN) | HOLD(POOL_CHECK);
-	req[0] = rig_acquire(r, "booting");
-	req[1] = rig_acquire(r, "reserved");
-	req[2] = rig_acquire(r, "warm");
-	rig_forget(r);
-	pool_leave(r->pool, r->now);
-	pool_leave(r->pool, r->now);
-	rig_settle(r);
-	req[3] = rig_acquire(r, "active");
-	for (int i = 0; i < 4; i++)
-		assert_outcome(r, req[i], REFUSED(API_SHUTTING_DOWN));
-	assert_int_equal(r->log_count, 4); /* that, and nothing else */
-	assert_state(r, "active", SLOT_ACTIVE);
-	assert_state(r, "booting", SLOT_BOOTING);
-	rig_let_go(r);
-	assert_int_equal(rig_said(r, POOL_SPAWN), 0); /* and nothing is begun */
-	assert_int_equal(rig_release(r, "active", 0), POOL_RELEASE_WARM);
-}
-
-static void test_a_successor_finds_all_that_was_left(void **state)
-{
-	struct rig *r = *state;
-
-	rig_acquire(r, "active");
-	rig_park(r, "warm");
-	pool_leave(r->pool, r->now);
-	rig_settle(r);
-	rig_die_and_succeed(r);
-	assert_outcome(r, rig_acquire(r, "active"), GOT(SOURCE_ACTIVE));
-	assert_outcome(r, rig_acquire(r, "warm"), GOT(SOURCE_WARM));
-}
-
-static void test_one_that_leaves_can_still_be_shut_down(void **state)
-{
-	struct rig *r = *state;
-
-	rig_acquire(r, "t");
-	pool_leave(r->pool, r->now);
-	rig_shutdown(r);
-	assert_int_equal(r->drained, 1);
-	assert_state(r, "t", SLOT_FREE);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -718,6 +410,8 @@ int main(void)
 	    rig_test(test_a_half_made_box_is_killed),
 	    rig_test(test_an_adopted_boot_has_a_fresh_deadline),
 	    rig_test(test_adopted_boots_hold_their_permits),
+	    rig_test(test_a_boot_is_up_only_when_its_worker_has_said_hello),
+	    rig_test(test_who_waits_for_hello_keeps_an_idle_box),
 	    rig_test(test_what_was_closing_is_closed),
 	    rig_test(test_what_does_not_close_in_time_is_killed_though_it_never_said_hello),
 	    rig_test(test_a_worker_that_closes_of_its_own_accord_is_let),
@@ -726,24 +420,6 @@ int main(void)
 	    rig_test(test_a_worker_that_died_with_the_supervisor_is_a_crash),
 	    rig_test(test_a_box_that_was_closing_is_no_crash),
 	    rig_test(test_a_worker_that_dies_before_it_says_hello),
-	    rig_test(test_no_order_but_kill_comes_before_hello),
-	    rig_test(test_who_waits_for_hello_is_served_in_order),
-	    rig_test(test_no_hello_in_time_is_the_end),
-	    rig_test(test_a_hello_that_is_not_owed_is_ignored),
-	    rig_test(test_of_two_boxes_of_a_scope_the_newer_stays),
-	    rig_test(test_of_two_boxes_of_a_scope_the_leased_one_stays),
-	    rig_test(test_of_two_boxes_of_a_scope_the_living_one_with_a_lease_stays),
-	    rig_test(test_a_torn_table_gives_no_box_to_another_identity),
-	    rig_test(test_a_used_box_of_nobody_is_closed),
-	    rig_test(test_leases_with_torn_places_get_others),
-	    rig_test(test_times_that_are_still_to_come_count_as_now),
-	    rig_test(test_generations_go_on_after_what_the_table_shows),
-	    rig_test(test_generations_do_not_follow_what_nobody_can_read),
-	    rig_test(test_leaving_refuses_who_waits_and_who_comes_and_closes_nothing),
-	    rig_test(test_a_successor_finds_all_that_was_left),
-	    rig_test(test_one_that_leaves_can_still_be_shut_down),
-	    rig_test(test_a_boot_is_up_only_when_its_worker_has_said_hello),
-	    rig_test(test_who_waits_for_hello_keeps_an_idle_box),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
