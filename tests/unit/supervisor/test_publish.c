@@ -320,6 +320,7 @@ static int setup(void **state)
 
 	assert_non_null(x);
 	run_setup(&x->run);
+	x->run.stock = true;
 	*state = x;
 	return 0;
 }
