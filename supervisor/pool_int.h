@@ -95,8 +95,7 @@ struct pool {
 	uint64_t arrivals; /* waiters so far */
 
 	struct pool_room_queue room;
-	struct pool_user_list idle_users;
-	uint64_t round; /* the one in which room was given last */
+	uint64_t round; /* the one in which room was given last; the next is still open */
 
 	TAILQ_HEAD(pool_actions, pool_action) actions;
 	struct pool_actions spare; /* actions to be used again: there is always a next one */

@@ -2,9 +2,10 @@
  * pool_queue: who waits, and in which order those who wait for room are served. Runs in sbxd;
  * waiting clients of a dead sbxd see their connection end.
  *
- * Room is given in rounds: in each, everybody who waits for it gets one box, by arrival. A user is
- * (uid, user text), and its requests go into one round after the other. So one with a thousand
- * requests holds up nobody else by more than one of them.
+ * Room is given in rounds: in each, every user that waits gets one box, by arrival. A user is (uid,
+ * user text). Its requests go into one round after the other, and nobody comes into a round that
+ * has begun: so one with a thousand requests holds up nobody else by more than two of them, and no
+ * stream of new users holds up a second request for ever.
  */
 #include <bsd/string.h>
 #include <bsd/sys/tree.h>
@@ -14,15 +15,12 @@
 #include "lib/log.h"
 #include "supervisor/pool_int.h"
 
-/* One user's part in the rounds. Exists while it has requests in the queue for room, and as long as
- * the round in which it was served last is the current one. */
+/* One user's part in the rounds. Exists while it has requests in the queue for room. */
 struct pool_user {
 	LIST_ENTRY(pool_user) hash_link;
-	LIST_ENTRY(pool_user) idle_link; /* of those with nothing in the queue */
 	uid_t uid;
 	char user[SHM_USER_LEN];
 	struct pool_waiters queued; /* by round */
-	uint64_t served;	    /* the round of its last box, 0 none */
 };
 
 static int by_round(const struct pool_waiter *a, const struct pool_waiter *b)
@@ -68,40 +66,21 @@ static struct pool_user *user_make(struct pool *p, uid_t uid, const char *user)
 	return u;
 }
 
-static void user_free(struct pool_user *u)
-{
-	LIST_REMOVE(u, hash_link);
-	free(u);
-}
-
-/* Those that have nothing in the queue any more: what they got in a round that is over counts no
- * longer. */
-static void forget_idle_users(struct pool *p)
-{
-	struct pool_user *u;
-
-	while ((u = LIST_FIRST(&p->idle_users))) {
-		LIST_REMOVE(u, idle_link);
-		user_free(u);
-	}
-}
-
 /* ---- the queue for room ---- */
 
 void pool_room_queue(struct pool *p, struct pool_waiter *w)
 {
 	struct pool_user *u = user_get(p, w->r.uid, w->user);
-	uint64_t last;
+	uint64_t last = p->round;
 
 	if (w->turn)
 		return;
 	if (!u)
 		u = user_make(p, w->r.uid, w->user);
-	else if (TAILQ_EMPTY(&u->queued))
-		LIST_REMOVE(u, idle_link);
-	last = TAILQ_EMPTY(&u->queued) ? u->served : TAILQ_LAST(&u->queued, pool_waiters)->round;
+	else
+		last = TAILQ_LAST(&u->queued, pool_waiters)->round;
 	w->turn = u;
-	w->round = last >= p->round ? last + 1 : p->round;
+	w->round = last + 1;
 	TAILQ_INSERT_TAIL(&u->queued, w, user_link);
 	(void)RB_INSERT(pool_room_queue, &p->room, w);
 }
@@ -113,20 +92,17 @@ static void leave_queue(struct pool *p, struct pool_waiter *w)
 	w->turn = NULL;
 	(void)RB_REMOVE(pool_room_queue, &p->room, w);
 	TAILQ_REMOVE(&u->queued, w, user_link);
-	if (TAILQ_EMPTY(&u->queued))
-		LIST_INSERT_HEAD(&p->idle_users, u, idle_link);
-	if (RB_EMPTY(&p->room))
-		forget_idle_users(p);
+	if (!TAILQ_EMPTY(&u->queued))
+		return;
+	LIST_REMOVE(u, hash_link);
+	free(u);
 }
 
 void pool_room_served(struct pool *p, struct pool_waiter *w)
 {
 	if (!w->turn)
 		return;
-	if (p->round < w->round)
-		forget_idle_users(p);
 	p->round = w->round;
-	w->turn->served = w->round;
 	leave_queue(p, w);
 }
 

@@ -108,22 +108,44 @@ static void test_coming_again_at_once_overtakes_nobody(void **state)
 	}
 }
 
-static void test_who_comes_anew_joins_the_current_round(void **state)
+static void test_who_comes_anew_joins_the_next_round(void **state)
 {
 	struct rig *r = *state;
 	uint64_t holder = start(r);
-	uint64_t many[4];
+	uint64_t many[5];
+	uint64_t order[4];
 	uint64_t late;
 
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 5; i++)
 		many[i] = ask(r, RIG_UID, "many");
 	give_back(r, holder);
 	give_back(r, many[0]);
 	assert_outcome(r, many[1], GOT(SOURCE_COLD));
 	late = ask(r, RIG_UID, "late");
-	give_back(r, many[1]);
-	assert_outcome(r, late, GOT(SOURCE_COLD)); /* and not behind all that was there */
-	assert_outcome(r, many[2], WAITING);
+	serve_all(r, many[1], order, 4);
+	assert_int_equal(order[0], many[2]); /* which was there before it */
+	assert_int_equal(order[1], late);    /* and not behind all that was there */
+	assert_int_equal(order[2], many[3]);
+}
+
+/* However many others come for the first time, and before it is served: its turn comes. */
+static void test_no_stream_of_new_users_starves_a_second_request(void **state)
+{
+	struct rig *r = *state;
+	uint64_t holder = start(r);
+	uint64_t second;
+	uint64_t order[1];
+	uint32_t served = 0;
+
+	ask(r, RIG_UID, "two");
+	second = ask(r, RIG_UID, "two");
+	for (uint32_t uid = 1; rig_outcome(r, second) == WAITING; uid++) {
+		ask(r, RIG_UID + uid, "new");
+		ask(r, RIG_UID + uid, "newer");
+		serve_all(r, holder, order, 1);
+		holder = order[0];
+		assert_true(++served <= 8);
+	}
 }
 
 static void test_who_comes_anew_overtakes_nobody_of_the_current_round(void **state)
@@ -325,12 +347,13 @@ int main(void)
 	    rig_test(test_a_user_with_many_requests_does_not_hold_up_another),
 	    rig_test(test_equal_names_of_other_uids_are_other_users),
 	    rig_test(test_coming_again_at_once_overtakes_nobody),
-	    rig_test(test_who_comes_anew_joins_the_current_round),
+	    rig_test(test_who_comes_anew_joins_the_next_round),
 	    rig_test(test_what_a_user_gave_up_does_not_count_against_it),
 	    rig_test(test_nothing_is_remembered_of_a_queue_that_was_empty),
 	    rig_test(test_users_that_always_wait_get_equal_shares),
 	    rig_test(test_the_queue_is_shown_in_the_order_in_which_it_is_served),
 	    rig_test(test_who_waits_for_a_box_of_its_own_is_shown_after_those),
+	    rig_test(test_no_stream_of_new_users_starves_a_second_request),
 	    rig_test(test_who_comes_anew_overtakes_nobody_of_the_current_round),
 	    rig_test(test_who_was_served_in_a_round_waits_for_the_next),
 	    rig_test(test_many_users_are_all_told_apart),
