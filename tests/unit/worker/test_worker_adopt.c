@@ -115,17 +115,21 @@ static void test_last_orders_of_the_dead(void **state)
 	stage_close(t);
 }
 
-/* One that hung when it was replaced: its descriptor is still open. */
+/* One that hung when it was replaced: its descriptor is still open. Its orders count to the last.
+ */
 static void test_old_link_is_still_open(void **state)
 {
-	const struct ctl_claim claim = {.token = "8899aabbccddeeff"};
+	const struct ctl_claim first = {.token = "0000000000000000"};
+	const struct ctl_claim last = {.token = "8899aabbccddeeff"};
 	struct stage *t = adopting_boot(state);
 	struct ctl_msg msg;
 	int old;
 
 	adopting_be_idle(t);
 	adopting_stop(t);
-	stage_send(t, CTL_CLAIM, &claim);
+	for (int i = 0; i < 8; i++)
+		stage_send(t, CTL_CLAIM, &first);
+	stage_send(t, CTL_CLAIM, &last);
 	old = fd_take(&t->ctl);
 	adopting_connect(t);
 	adopting_go_on(t);
@@ -183,6 +187,24 @@ static void test_client_goes_meanwhile(void **state)
 	cookie = adopting_held_cookie(t);
 	stage_expect(t, CTL_CONN_GONE);
 	assert_int_equal(t->msg.body.conn.cookie, cookie);
+	stage_close(t);
+}
+
+/* Nobody is to hear of it, and its place is free again. */
+static void test_client_goes_while_there_is_none(void **state)
+{
+	struct stage *t = adopting_boot(state);
+
+	adopting_be_idle(t);
+	adopting_stop(t);
+	adopting_die(t);
+	fd_close(&t->client);
+	adopting_go_on(t);
+	ADOPTING_UNTIL(adopting_words(t) == 0);
+	adopting_connect(t);
+	adopting_expect_hello(t, CTL_UP, 0);
+	adopting_be_idle(t);
+	assert_int_not_equal(atomic_load(&t->page->conns[0]), 0);
 	stage_close(t);
 }
 
@@ -278,6 +300,16 @@ static void test_hand_backs_under_way(void **state)
 		assert_int_equal(recv(clients[i], &byte, 1, 0), 0);
 		fd_close(&clients[i]);
 	}
+	for (int i = 0; i < BACK; i++) {
+		t->client = -1;
+		adopting_be_idle(t);
+		clients[i] = t->client;
+	}
+	for (int i = 0; i < BACK; i++)
+		fd_close(&clients[i]);
+	t->client = -1;
+	for (int i = BACK + 1; i < SHM_CONNS; i++)
+		assert_int_equal(atomic_load(&t->page->conns[i]), 0); /* their places were free */
 	stage_close(t);
 }
 
@@ -292,7 +324,7 @@ static void test_claim(void **state)
 	stage_start(t);
 	stage_request(t, STAGE_RUN, "{\"command\":\"echo too early\"}");
 	stage_expect_text(t, "HTTP/1.1 404 ");
-	stage_request(t, "POST /v1/boxes//run", "{\"command\":\"echo nobody\"}");
+	stage_request(t, "POST /v1/boxes/0:/run", "{\"command\":\"echo nobody\"}");
 	stage_expect_text(t, "HTTP/1.1 404 ");
 	stage_send(t, CTL_CLAIM, &claim);
 	stage_request(t, STAGE_RUN, "{\"command\":\"echo in time\"}");
@@ -321,6 +353,7 @@ int main(void)
 	    TEST(test_old_link_is_still_open),
 	    TEST(test_adopted_again_and_again),
 	    TEST(test_client_goes_meanwhile),
+	    TEST(test_client_goes_while_there_is_none),
 	    TEST(test_many_connections),
 	    TEST(test_check_is_given_up),
 	    TEST(test_hand_backs_under_way),
