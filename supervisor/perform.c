@@ -228,7 +228,7 @@ static void do_removed(struct sbxd *s, const struct pool_action *a)
 
 static void do_record(struct sbxd *s, const struct pool_action *a)
 {
-	record_action(s, a, action_box(s, a));
+	record_action(s, a);
 }
 
 static void do_drained(struct sbxd *s, const struct pool_action *a)

@@ -135,7 +135,10 @@ struct pool_action *pool_act(struct pool *p, enum pool_action_kind kind, const s
 	    .kind = kind,
 	    .slot = b ? b->slot : SHM_NONE,
 	    .generation = b ? b->generation : 0,
+	    .uid = b ? b->uid : 0,
 	};
+	if (b)
+		memcpy(a->token, b->token, sizeof(a->token));
 	TAILQ_INSERT_TAIL(&p->actions, a, link);
 	return a;
 }

@@ -150,6 +150,8 @@ struct pool_action {
 	enum pool_action_kind kind;
 	uint32_t slot;
 	uint64_t generation;
+	uid_t uid; /* whose the box was then */
+	char token[SHM_TOKEN_LEN];
 	uint64_t req; /* RECORD: of the client whose request brought it about, 0 none */
 	/* GRANT */
 	uint32_t source;

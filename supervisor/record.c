@@ -28,33 +28,24 @@ static struct shm_event event_now(enum shm_event_kind kind, const char *why)
 
 /* Of its worker, or of the one that has just ended: the table shows that until it is published
  * again. */
-static int32_t worker_pid_of(const struct sbxd *s, const struct pool_box *b)
+static int32_t worker_pid_of(const struct sbxd *s, uint32_t slot, uint64_t generation)
 {
-	const struct slot_sup *shown = &s->parts[b->slot];
+	const struct slot_sup *shown = &s->parts[slot];
 
-	if (s->workers[b->slot])
-		return (int32_t)worker_pid(s->workers[b->slot]);
-	return shown->generation == b->generation ? shown->worker_pid : 0;
+	if (shown->generation != generation)
+		return 0;
+	return s->workers[slot] ? (int32_t)worker_pid(s->workers[slot]) : shown->worker_pid;
 }
 
-static void name_box(const struct sbxd *s, struct shm_event *ev, const struct pool_box *b)
+static void name_box(const struct sbxd *s, struct shm_event *ev, uint32_t slot, uint64_t generation,
+    uid_t uid, const char token[SHM_TOKEN_LEN])
 {
-	ev->slot = b->slot;
-	ev->generation = b->generation;
-	ev->owner_uid = b->uid;
-	ev->pid = worker_pid_of(s, b);
-	memcpy(ev->token, b->token, sizeof(ev->token));
-}
-
-/* A box that is no more bears no name, but the table shows it until its slot is published again. */
-static void name_gone_box(const struct sbxd *s, struct shm_event *ev)
-{
-	const struct slot_sup *shown = ev->slot == SHM_NONE ? NULL : &s->parts[ev->slot];
-
-	if (!shown || shown->generation != ev->generation)
-		return;
-	ev->owner_uid = shown->owner_uid;
-	memcpy(ev->token, shown->token, sizeof(ev->token));
+	ev->slot = slot;
+	ev->generation = generation;
+	ev->owner_uid = uid;
+	if (slot != SHM_NONE)
+		ev->pid = worker_pid_of(s, slot, generation);
+	memcpy(ev->token, token, sizeof(ev->token));
 }
 
 /* What some events are counted as. */
@@ -64,7 +55,7 @@ static const uint8_t event_counters[EVENT_KINDS] = {
     [EVENT_QUARANTINE] = COUNTER_QUARANTINES,
 };
 
-void record_action(struct sbxd *s, const struct pool_action *a, const struct pool_box *b)
+void record_action(struct sbxd *s, const struct pool_action *a)
 {
 	struct shm_event ev = event_now((enum shm_event_kind)a->event, a->text);
 	const struct client *c = a->req ? client_by_req(s->clients, a->req) : NULL;
@@ -73,12 +64,8 @@ void record_action(struct sbxd *s, const struct pool_action *a, const struct poo
 	ev.from = a->from;
 	ev.to = a->to;
 	ev.code = a->code;
-	ev.slot = a->slot;
-	ev.generation = a->generation;
-	if (b)
-		name_box(s, &ev, b);
-	else
-		name_gone_box(s, &ev);
+	/* As it was when the pool decided: the box may be no more. */
+	name_box(s, &ev, a->slot, a->generation, a->uid, a->token);
 	if (c)
 		(void)strlcpy(ev.request_id, client_request_id(c), sizeof(ev.request_id));
 	(void)ring_append(&s->seg, &ev);
@@ -86,7 +73,7 @@ void record_action(struct sbxd *s, const struct pool_action *a, const struct poo
 		publish_count(s, COUNTER_IDLE_CLOSES);
 	else if (event_counters[a->event])
 		publish_count(s, (enum shm_counter)event_counters[a->event]);
-	ctx.box = b ? b->token : NULL;
+	ctx.box = a->token[0] ? a->token : NULL;
 	if (a->event != EVENT_STATE && a->event != EVENT_RELEASE)
 		log_line(LOG_INFO, &ctx, "%s: %s", ring_kind_name(a->event), a->text);
 }
@@ -97,7 +84,7 @@ void record_lease(
 	struct shm_event ev = event_now(EVENT_LEASE, slot_source_name(a->source));
 	struct log_ctx ctx = client_log_ctx(c);
 
-	name_box(s, &ev, b);
+	name_box(s, &ev, b->slot, b->generation, b->uid, b->token);
 	(void)strlcpy(ev.request_id, client_request_id(c), sizeof(ev.request_id));
 	(void)ring_append(&s->seg, &ev);
 	ctx.box = b->token;
@@ -107,10 +94,11 @@ void record_lease(
 
 void record_recovery(struct sbxd *s, uint32_t slot)
 {
+	const struct pool_box *b = pool_box_at(s->pool, slot);
 	struct shm_event ev =
 	    event_now(EVENT_LOCK_RECOVERY, "its holder died; the slot was repaired");
 
-	name_box(s, &ev, pool_box_at(s->pool, slot));
+	name_box(s, &ev, slot, b->generation, b->uid, b->token);
 	(void)ring_append(&s->seg, &ev);
 	publish_count(s, COUNTER_LOCK_RECOVERIES);
 	log_info("slot %u: %s", slot, ev.reason);

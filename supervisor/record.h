@@ -10,8 +10,8 @@
 struct client;
 struct sbxd;
 
-/* A POOL_RECORD action; b is its box, NULL when it is not about one. Counts what it stands for. */
-void record_action(struct sbxd *s, const struct pool_action *a, const struct pool_box *b);
+/* A POOL_RECORD action. Counts what it stands for. */
+void record_action(struct sbxd *s, const struct pool_action *a);
 
 /* A lease was given: ties the request's id to the box. */
 void record_lease(

@@ -100,8 +100,8 @@ void sbxd_fill_site(const struct sbxd *s, struct ctl_site *site);
 /* api_events.c: streams go on with what was recorded meanwhile. */
 void events_pump(struct sbxd *s);
 
-/* publish.c: writes the table's view of one box; of one box out of turn; of all that changed. What a
- * client is told must stand in the table before: our successor knows only that. */
+/* publish.c: writes the table's view of one box; of one box out of turn; of all that changed. What
+ * a client is told must stand in the table before: our successor knows only that. */
 void publish_box(struct sbxd *s, const struct pool_box *b);
 void publish_now(struct sbxd *s, const struct pool_box *b);
 void publish_changed(struct sbxd *s);
