@@ -79,6 +79,9 @@ CTL_SRC := tools/cli_boxes.c tools/cli_call.c tools/cli_command.c tools/cli_doct
 	tools/cli_run.c tools/cli_shm.c tools/cli_signals.c tools/cli_stream.c tools/cli_token.c tools/cli_view.c \
 	tools/doctor_cgroup.c tools/doctor_host.c tools/doctor_left.c tools/httpc.c tools/sbxctl.c
 
+SIM_SRC := tests/sim/check.c tests/sim/clients.c tests/sim/main.c tests/sim/schedule.c tests/sim/shadow.c \
+	tests/sim/shell.c tests/sim/successor.c tests/sim/table.c tests/sim/trace.c tests/sim/workers.c
+SIM_NEEDS := lib/clock.c lib/fault.c lib/log.c lib/utf8.c shm/scope_lock.c shm/slot.c
 BENCH_SRC := tests/bench/bench.c tests/bench/bench_base.c tests/bench/bench_daemon.c tests/bench/bench_http.c
 SBXD_SRC := $(SUPERVISOR_SRC) $(POOL_SRC) $(CONFIG_SRC)
 
@@ -190,6 +193,32 @@ $(CHK)/obj/%.o: %.c
 unit: $(UNIT_BIN) check-programs
 	$(Q)SBX_GUEST=$(CHK)/sbx-guest SBX_WORKER=$(CHK)/sbx-worker tests/run_unit.sh $(UNIT_BIN)
 
+# ---- simulation ----------------------------------------------------------------------------------------------------
+
+# The pool's code among simulated clients, workers and crashes: make sim SEEDS=100000, or SEED=n V=1 to see one.
+SEEDS ?= 20000
+SIM_SHORT := 3000
+
+build/sim/pool_sim: $(call obj,$(SIM_SRC) $(POOL_SRC) $(SIM_NEEDS))
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ -lbsd -pthread
+
+$(CHK)/pool_sim: $(call chk,$(SIM_SRC)) $(CHK)/libtested.a
+	$(call say,LINK)
+	$(Q)$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^ $(TEST_LIBS)
+
+.PHONY: sim sim-short sim-mutations
+sim: build/sim/pool_sim
+	$(Q)$< $(if $(SEED),$(if $(V),-v) $(SEED),-j $(shell nproc) 1 $(SEEDS))
+
+sim-short: $(CHK)/pool_sim
+	$(Q)$< -j $(shell nproc) 1 $(SIM_SHORT)
+
+# The simulator must find what is wrong: each line of its table is done to a copy of the pool's code.
+sim-mutations: $(call obj,$(SIM_SRC) $(POOL_SRC) $(SIM_NEEDS))
+	$(Q)CC="$(CC)" CFLAGS='$(filter-out -MMD -MP,$(PROD_CFLAGS))' tests/sim/mutate.py $^
+
 # ---- fuzzing -------------------------------------------------------------------------------------------------------
 
 # `make fuzz T=60` runs each target for T seconds. Seeds: tests/fuzz/corpus/NAME; what is found stays in build/fuzz.
@@ -229,7 +258,7 @@ CHECK_PROGRAMS := $(CHK)/sbxd $(CHK)/sbx-worker $(CHK)/sbx-guest $(CHK)/sbxctl
 INTEG := $(sort $(patsubst tests/integ/%.py,%,$(wildcard tests/integ/test_*.py)))
 
 # What check runs after building. Sanitized programs do not run under valgrind.
-CHECKS := unit $(if $(SAN_THREAD),,conformance integ crash) $(if $(SAN),,check-valgrind-short)
+CHECKS := unit $(if $(SAN_THREAD),,sim-short conformance integ crash) $(if $(SAN),,check-valgrind-short)
 JOBS := $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 .PHONY: check check-built check-programs conformance integ
@@ -239,7 +268,7 @@ check: deps
 	@echo "all tests passed"
 
 # The fuzz targets are compiled too, so that they keep up with what they test; to link them takes clang.
-check-built: $(UNIT_BIN) $(CHK)/conformance check-programs $(call chk,$(FUZZ_SRC))
+check-built: $(UNIT_BIN) $(CHK)/conformance $(CHK)/pool_sim check-programs $(call chk,$(FUZZ_SRC))
 check-programs: $(CHECK_PROGRAMS)
 
 conformance: $(CHK)/conformance check-programs
@@ -342,6 +371,8 @@ help:
 	@echo "  POINT= ROLE= SEED=: one of them again"
 	@echo "make soak T=60       thousands of scopes, random kills and reloads for T seconds; SEED= KILLS="
 	@echo "make check-valgrind  sbxd under valgrind, over the integration tests (check runs some of them so)"
+	@echo "make sim SEEDS=100000 the pool under simulated crashes; SEED=n V=1 shows one seed"
+	@echo "make sim-mutations   the simulator finds what is done wrong to the pool on purpose"
 	@echo "make fuzz T=60       each fuzz target for T seconds"
 	@echo "make bench           speed, as ratios to baselines of the same run"
 	@echo "make format | format-check | tidy | deps-check | compdb"

@@ -1,0 +1,304 @@
+/*
+ * shell: sbxd around the pool: carries out actions and publishes, in the order in which
+ * supervisor/perform.c does, and may crash before each effect.
+ */
+#include <string.h>
+
+#include "tests/sim/sim.h"
+
+bool sim_effect(struct sim *s)
+{
+	if (s->alive && s->crash_in > 0 && --s->crash_in == 0)
+		sim_sbxd_dies(s, "in the middle of an event");
+	return s->alive;
+}
+
+/* The box an action is about, if it still is that box. */
+static const struct pool_box *action_box(const struct sim *s, const struct pool_action *a)
+{
+	const struct pool_box *b = pool_box_at(s->pool, a->slot);
+
+	return b && b->generation == a->generation ? b : NULL;
+}
+
+static bool publish_now(struct sim *s, const struct pool_box *b)
+{
+	if (!sim_effect(s))
+		return false;
+	sim_publish(s, b);
+	pool_published(s->pool, b);
+	return true;
+}
+
+/* To a worker that we know and that knows us. */
+static void tell(struct sim *s, const struct pool_action *a)
+{
+	uint32_t proc = s->workers[a->slot];
+
+	if (proc != SIM_NOBODY && s->greeted[a->slot])
+		sim_proc_send(s, &s->procs[proc], a->kind);
+}
+
+/* ---- starting ---- */
+
+/* The table shows the box before it has a worker, and the worker before it is told to boot: one
+ * that was not told leaves when its socket ends, one that was is found by the next sbxd. */
+static void spawn_worker(struct sim *s, const struct pool_box *b)
+{
+	uint32_t slot = b->slot;
+	struct sim_proc *p;
+
+	SIM_CHECK(s, s->workers[slot] == SIM_NOBODY, "a slot has one worker");
+	if (!publish_now(s, b) || !sim_effect(s))
+		return;
+	p = sim_proc_spawn(s, slot, b->generation);
+	s->workers[slot] = sim_proc_number(s, p);
+	s->greeted[slot] = true;
+	if (b->token[0]) {
+		p->touched = true;
+		p->uid = b->uid;
+		memcpy(p->identity, b->identity, sizeof(p->identity));
+	}
+	if (publish_now(s, b) && sim_effect(s))
+		sim_proc_send(s, p, POOL_SPAWN);
+}
+
+/* on_image() of perform.c */
+void sim_image_ready(struct sim *s, uint32_t slot, bool ok)
+{
+	const struct pool_box *b = pool_box_by_generation(s->pool, s->images[slot].generation);
+	uint64_t gen;
+
+	s->images[slot].pending = false;
+	if (!b)
+		return;
+	gen = b->generation;
+	sim_note(s, "image", slot, gen, 0, ok ? "ready" : "cannot be had");
+	if (b->state == SLOT_BOOTING && ok) {
+		spawn_worker(s, b);
+		return;
+	}
+	if (b->state == SLOT_BOOTING)
+		pool_boot_failed(s->pool, s->now, slot, gen, "no image");
+	s->shadow[slot].excuse |= EXCUSE_WORKER;
+	pool_worker_gone(s->pool, s->now, slot, gen, 0, "not started");
+}
+
+static void do_spawn(struct sim *s, const struct pool_action *a)
+{
+	if (!action_box(s, a))
+		return;
+	s->images[a->slot] = (struct sim_pending){.pending = true, .generation = a->generation};
+	if (s->quiet || !sim_chance(s, 20))
+		sim_image_ready(s, a->slot, s->quiet || !sim_rarely(s, 10));
+}
+
+/* ---- ending ---- */
+
+static void do_tell(struct sim *s, const struct pool_action *a)
+{
+	tell(s, a);
+}
+
+static void do_kill(struct sim *s, const struct pool_action *a)
+{
+	uint32_t proc = s->workers[a->slot];
+
+	if (proc == SIM_NOBODY)
+		return;
+	s->procs[proc].doomed = true;
+	s->procs[proc].unkillable = !s->quiet && sim_rarely(s, 10);
+}
+
+/* on_cleaned() of perform.c */
+void sim_cleaned(struct sim *s, uint32_t slot, bool ok)
+{
+	uint64_t gen = s->cleans[slot].generation;
+
+	s->cleans[slot].pending = false;
+	sim_note(s, "janitor", slot, gen, 0, ok ? "all is clean" : "cannot clean up");
+	if (ok)
+		s->pages[slot].remains = false;
+	ok = ok && sim_slot_recover(s, slot);
+	if (s->alive)
+		pool_cleaned(s->pool, s->now, slot, gen, ok, ok ? "" : "its mounts are busy");
+}
+
+static void do_clean(struct sim *s, const struct pool_action *a)
+{
+	SIM_CHECK(s, !s->cleans[a->slot].pending, "a slot is cleaned once");
+	s->cleans[a->slot] = (struct sim_pending){
+	    .pending = true,
+	    .stuck = !s->quiet && sim_rarely(s, 5),
+	    .generation = a->generation,
+	};
+	if (s->table[a->slot].part.generation != a->generation)
+		sim_cleaned(s, a->slot, true); /* never published: never started */
+}
+
+/* ---- answers ---- */
+
+static void do_grant(struct sim *s, const struct pool_action *a)
+{
+	const struct pool_box *b = action_box(s, a);
+
+	SIM_CHECK(s, b, "a grant is about a box that is there");
+	/* The table shows the lease before the client knows of it. */
+	if (publish_now(s, b) && sim_effect(s))
+		sim_granted(s, a);
+}
+
+static void do_refuse(struct sim *s, const struct pool_action *a)
+{
+	sim_refused(s, a);
+}
+
+static void do_removed(struct sim *s, const struct pool_action *a)
+{
+	sim_removed(s, a);
+}
+
+static void do_drained(struct sim *s, const struct pool_action *a)
+{
+	(void)a;
+	s->drained++;
+}
+
+static void do_nothing(struct sim *s, const struct pool_action *a)
+{
+	(void)s;
+	(void)a;
+}
+
+static const struct {
+	const char *name;
+	void (*fn)(struct sim *s, const struct pool_action *a);
+} perform[] = {
+    [POOL_SPAWN] = {"  spawn", do_spawn},
+    [POOL_CHECK] = {"  check", do_tell},
+    [POOL_PARK] = {"  park", do_nothing},
+    [POOL_CLAIM] = {"  claim", do_nothing},
+    [POOL_PROMOTE] = {"  promote", do_nothing},
+    [POOL_CLOSE] = {"  close", do_tell},
+    [POOL_KILL] = {"  kill", do_kill},
+    [POOL_CLEAN] = {"  clean", do_clean},
+    [POOL_GRANT] = {"  grant", do_grant},
+    [POOL_REFUSE] = {"  refuse", do_refuse},
+    [POOL_REMOVED] = {"  removed", do_removed},
+    [POOL_RECORD] = {"  record", do_nothing},
+    [POOL_DRAINED] = {"  drained", do_drained},
+};
+
+static void note_action(struct sim *s, const struct pool_action *a)
+{
+	if (a->kind == POOL_RECORD && a->event == EVENT_STATE)
+		sim_note_transition(s, a);
+	else
+		sim_note(s, perform[a->kind].name, a->slot, a->generation, a->req, a->text);
+}
+
+/* Everything that an event brought about, as sbxd_settle() does it. */
+void sim_settle(struct sim *s)
+{
+	const struct pool_box *b;
+	struct pool_action a;
+
+	if (!s->alive)
+		return;
+	s->steps++;
+	while (s->alive && pool_next_action(s->pool, &a)) {
+		SIM_CHECK(s, a.kind > POOL_NOTHING && a.kind <= POOL_DRAINED, "actions are known");
+		if (!sim_effect(s))
+			return;
+		note_action(s, &a);
+		sim_shadow_action(s, &a);
+		perform[a.kind].fn(s, &a);
+	}
+	while (s->alive && (b = pool_next_dirty(s->pool))) {
+		if (!sim_effect(s))
+			return;
+		sim_publish(s, b);
+	}
+	if (!s->alive)
+		return;
+	sim_doubts_end(s);
+	sim_check(s);
+	for (uint32_t i = 0; i < s->rules.slots; i++) {
+		s->shadow[i].excuse = 0;
+		s->shadow[i].proven = false;
+	}
+	s->is_reset = s->is_adoption = false;
+}
+
+/* The timer. */
+void sim_tick(struct sim *s)
+{
+	for (uint32_t i = 0; i < s->lease_count; i++) {
+		struct sim_request *r = &s->requests[s->leases[i]];
+
+		if (s->now >= r->expires)
+			sim_lease_doubt(s, r);
+	}
+	pool_tick(s->pool, s->now);
+	SIM_CHECK(s, pool_deadline(s->pool) > s->now, "a tick does all that is due");
+	sim_settle(s);
+}
+
+/* ---- workers ---- */
+
+static void on_hello(struct sim *s, struct sim_proc *p)
+{
+	s->greeted[p->slot] = true;
+	s->is_adoption = true;
+	if (p->closing_at_hello || !p->up_at_hello)
+		s->shadow[p->slot].excuse |= EXCUSE_WORKER;
+	pool_adopted(s->pool, s->now, p->slot, p->generation, p->up_at_hello, p->closing_at_hello);
+}
+
+/* One message from a worker. */
+void sim_hear(struct sim *s, struct sim_proc *p)
+{
+	enum sim_said what = p->said[0];
+	bool known = s->workers[p->slot] == sim_proc_number(s, p);
+
+	p->said_count--;
+	memmove(p->said, p->said + 1, p->said_count * sizeof(p->said[0]));
+	SIM_CHECK(s, known, "a worker with a box is known to every supervisor");
+	switch (what) {
+	case SAID_BOOTED:
+		pool_booted(s->pool, s->now, p->slot, p->generation);
+		break;
+	case SAID_FAILED:
+		s->shadow[p->slot].excuse |= EXCUSE_WORKER;
+		pool_boot_failed(s->pool, s->now, p->slot, p->generation, "no memory");
+		break;
+	case SAID_CHECKED:
+		s->shadow[p->slot].proven = s->shadow[p->slot].state == SLOT_CHECKING;
+		if (s->shadow[p->slot].proven)
+			s->shadow[p->slot].adopted = false;
+		pool_checked(s->pool, s->now, p->slot, p->generation, true, "");
+		break;
+	case SAID_UNHEALTHY:
+		s->shadow[p->slot].excuse |= EXCUSE_WORKER;
+		pool_checked(s->pool, s->now, p->slot, p->generation, false, "no pong");
+		break;
+	case SAID_DIED:
+		s->shadow[p->slot].excuse |= EXCUSE_WORKER;
+		pool_box_failed(s->pool, s->now, p->slot, p->generation, "its stream broke");
+		break;
+	case SAID_HELLO:
+		on_hello(s, p);
+		break;
+	}
+	sim_settle(s);
+}
+
+/* The pidfd of a worker that ended, after all that it said was heard. */
+void sim_reap(struct sim *s, struct sim_proc *p)
+{
+	p->used = false;
+	s->workers[p->slot] = SIM_NOBODY;
+	s->shadow[p->slot].excuse |= EXCUSE_WORKER;
+	pool_worker_gone(s->pool, s->now, p->slot, p->generation, 9, "killed by signal 9");
+	sim_settle(s);
+}
