@@ -155,67 +155,55 @@ static void check_boxes(struct sim *s)
 
 /* ---- workers ---- */
 
+/* A worker that has, or may have, somebody's box. One whose box was given up has not: its slot is
+ * quarantined, because it could not be killed, or would be if sbxd had not crashed meanwhile. */
+static bool has_box(const struct sim *s, const struct sim_proc *p)
+{
+	const struct pool_box *b = pool_box_at(s->pool, p->slot);
+
+	return p->used && p->alive && p->told && p->touched && b->scope;
+}
+
+static bool is_same_scope(const struct sim_proc *p, const struct sim_proc *o)
+{
+	return o->uid == p->uid && !memcmp(o->identity, p->identity, sizeof(o->identity));
+}
+
 /* One box per scope, of those that live. */
 static void check_workers(struct sim *s)
 {
 	for (uint32_t i = 0; i < SIM_PROCS; i++) {
 		const struct sim_proc *p = &s->procs[i];
 
-		if (!p->used || !p->alive || !p->told ||
-		    s->shadow[p->slot].state == SLOT_QUARANTINED)
+		if (!p->used || !p->alive || !p->told)
 			continue;
 		SIM_CHECK(s, s->workers[p->slot] == i, "a worker with a box is known to sbxd");
-		for (uint32_t k = i + 1; k < SIM_PROCS && p->touched; k++) {
-			const struct sim_proc *o = &s->procs[k];
-
-			SIM_CHECK(s,
-			    !o->used || !o->alive || !o->told || !o->touched || o->uid != p->uid ||
-				memcmp(o->identity, p->identity, sizeof(o->identity)) != 0 ||
-				s->shadow[o->slot].state == SLOT_QUARANTINED,
+		if (!has_box(s, p))
+			continue;
+		for (uint32_t k = i + 1; k < SIM_PROCS; k++)
+			SIM_CHECK(s, !has_box(s, &s->procs[k]) || !is_same_scope(p, &s->procs[k]),
 			    "no two workers have a box of one scope");
-		}
 	}
 }
 
 /* ---- waiters ---- */
 
-#define USERS 16U
-
-/* How many places in the queue for room each user has had so far, and before whom. */
 struct queue_check {
 	struct sim *s;
 	uint32_t count;
-	uint32_t place;
-	const struct pool_waiting *none;
-	struct {
-		uid_t uid;
-		const char *user;
-		uint32_t places;
-	} users[USERS];
-	uint32_t user_count;
-	bool for_room;
+	uint32_t place;		     /* in the queue for room */
+	uint32_t places[SIM_SCOPES]; /* of each user so far: every scope has its own */
 };
 
-/* In rounds: nobody gets three places before another who waits gets one. */
-static void check_turn(struct queue_check *q, const struct pool_waiting *w)
+/* In rounds: nobody has three places before another who waits has one. (Who gave up a place keeps
+ * those behind it where they are.) */
+static void check_turn(struct queue_check *q, uint32_t user)
 {
-	uint32_t i = 0;
-
-	while (i < q->user_count &&
-	       (q->users[i].uid != w->uid || strcmp(q->users[i].user, w->user) != 0))
-		i++;
-	if (i == q->user_count) {
-		if (i == USERS)
-			return;
-		for (uint32_t k = 0; k < i; k++)
-			SIM_CHECK(q->s, q->users[k].places <= 2,
-			    "no user is served three times before another");
-		q->users[i].uid = w->uid;
-		q->users[i].user = w->user;
-		q->users[i].places = 0;
-		q->user_count++;
-	}
-	q->users[i].places++;
+	if (q->places[user]++ > 0 || q->s->departed[user])
+		return;
+	for (uint32_t k = 0; k < SIM_SCOPES; k++)
+		SIM_CHECK(q->s, k == user || q->places[k] <= 2,
+		    "no user is served three times before another");
 }
 
 static bool check_waiter(void *ctx, const struct pool_waiting *w)
@@ -231,6 +219,7 @@ static bool check_waiter(void *ctx, const struct pool_waiting *w)
 	    w->uid == r->uid && !strcmp(w->token, r->id.token) && w->since == r->since &&
 		w->deadline == r->deadline,
 	    "who waits is who asked");
+	SIM_CHECK(s, r->boots_lost < POOL_BOOT_TRIES, "boots are not tried for ever");
 	SIM_CHECK(s, w->deadline >= pool_deadline(s->pool), "an answer comes within its bound");
 	SIM_CHECK(s, !w->for_room || !b, "who has a box does not wait for room");
 	SIM_CHECK(s, w->place == (w->for_room ? q->place + 1 : 0), "the queue is shown in order");
@@ -239,7 +228,7 @@ static bool check_waiter(void *ctx, const struct pool_waiting *w)
 		    "nobody waits for a box that can be had");
 	if (w->for_room) {
 		q->place++;
-		check_turn(q, w);
+		check_turn(q, r->scope);
 	}
 	q->count++;
 	return true;

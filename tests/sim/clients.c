@@ -37,8 +37,11 @@ static uint64_t number_of(const struct sim *s, const struct sim_request *r)
 
 static void answered(struct sim *s, struct sim_request *r, enum sim_answer answer)
 {
-	if (!r->removal)
-		s->waiting--;
+	if (!r->removal) {
+		s->departed[r->scope] |= answer != SIM_GRANTED;
+		if (--s->waiting == 0)
+			memset(s->departed, 0, sizeof(s->departed));
+	}
 	r->answer = answer;
 	s->conns[r->conn].req = 0;
 }
@@ -420,7 +423,7 @@ bool sim_client_remove(struct sim *s)
 	r = new_request(s, c, scope);
 	r->removal = true;
 	b = pool_box_find(s->pool, r->uid, r->id.token);
-	if (b)
+	if (b && (force || b->lease_count == 0))
 		s->shadow[b->slot].excuse |= EXCUSE_CLIENT;
 	rc = pool_remove(s->pool, s->now, r->uid, r->id.token, force, number_of(s, r));
 	SIM_CHECK(s, (rc == -ENOENT) == !b, "what is there can be removed, and nothing else");
@@ -441,6 +444,20 @@ bool sim_client_reset(struct sim *s)
 	(void)pool_reset(s->pool, s->now);
 	sim_settle(s);
 	return true;
+}
+
+/* Those who waited for the boot in that slot have lost one more. */
+void sim_boot_lost(struct sim *s, uint32_t slot)
+{
+	const struct pool_box *b = pool_box_at(s->pool, slot);
+
+	for (uint32_t i = 0; i < SIM_CONNS; i++) {
+		struct sim_request *r = &s->requests[s->conns[i].req];
+
+		if (s->conns[i].req && !r->removal && r->uid == b->uid &&
+		    !strcmp(r->id.token, b->token))
+			r->boots_lost++;
+	}
 }
 
 /* Whether anybody waits for a box of that scope. */

@@ -50,6 +50,7 @@ static void draw_temper(struct sim *s)
 	s->temper = (struct sim_temper){
 	    .crash_permille = one_of(s, (const uint32_t[]){0, 5, 20, 60}),
 	    .bad = one_of(s, (const uint32_t[]){0, 2, 10, 40}),
+	    .fragile = one_of(s, (const uint32_t[]){0, 0, 0, 70}),
 	    .death = one_of(s, (const uint32_t[]){0, 5, 20, 60}),
 	    .hang = one_of(s, (const uint32_t[]){0, 0, 5, 20}),
 	    .spread = one_of(s, (const uint32_t[]){1, 3, SIM_SCOPES, SIM_SCOPES}),
@@ -509,16 +510,20 @@ static void finish(struct sim *s)
 
 /* ---- a seed ---- */
 
+/* Tokens are the same under both uids. */
 static void make_scopes(struct sim *s)
 {
 	static const char *const users[] = {"ann", "bob", NULL, "eve"};
+	uint64_t token = 0;
 
 	for (uint32_t i = 0; i < SIM_SCOPES; i++) {
 		struct sim_scope *scope = &s->scopes[i];
 
 		*scope =
 		    (struct sim_scope){.uid = 1000 + (i & 1), .user = users[i / 2], .thread = "t"};
-		(void)snprintf(scope->id.token, sizeof(scope->id.token), "%016x", 1 + i / 2);
+		token = i % 2 ? token : sim_draw(s);
+		(void)snprintf(
+		    scope->id.token, sizeof(scope->id.token), "%016llx", (unsigned long long)token);
 		scope->id.digest[0] = (uint8_t)(1 + i / 2);
 	}
 }
@@ -541,6 +546,7 @@ static void begin(struct sim *s, uint64_t seed)
 	memset(s->conns, 0, sizeof(s->conns));
 	memset(s->shadow, 0, sizeof(s->shadow));
 	s->serials = s->cookies = s->last_req = s->traced = 0;
+	memset(s->departed, 0, sizeof(s->departed));
 	s->waiting = s->held = s->lease_count = 0;
 	s->is_reset = s->is_adoption = false;
 	s->steps = steps;

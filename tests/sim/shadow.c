@@ -111,6 +111,7 @@ static void check_idle_eviction(struct sim *s, const struct pool_action *a)
 static void check_eviction(struct sim *s, const struct pool_action *a)
 {
 	const struct sim_shadow *v = &s->shadow[a->slot];
+	const struct pool_box *b = pool_box_at(s->pool, a->slot);
 
 	SIM_CHECK(s, v->generation == a->generation, "an eviction is about a box that is there");
 	if (a->code == POOL_EVICT_IDLE) {
@@ -126,6 +127,8 @@ static void check_eviction(struct sim *s, const struct pool_action *a)
 		return;
 	}
 	SIM_CHECK(s, v->state == SLOT_WARM, "only warm boxes are evicted");
+	SIM_CHECK(s, !sim_scope_is_wanted(s, b->uid, b->token),
+	    "a box that somebody waits for is not evicted");
 	SIM_CHECK(s, s->pages[a->slot].in_flight == 0, "work in a box keeps it");
 	for (uint32_t i = 0; i < s->rules.slots; i++) {
 		if (is_evictable(s, i))

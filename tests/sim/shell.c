@@ -253,6 +253,9 @@ static void on_hello(struct sim *s, struct sim_proc *p)
 	if (p->closing_at_hello || !p->up_at_hello)
 		s->shadow[p->slot].excuse |= EXCUSE_WORKER;
 	pool_adopted(s->pool, s->now, p->slot, p->generation, p->up_at_hello, p->closing_at_hello);
+	if (p->closing_at_hello || !p->up_at_hello)
+		SIM_CHECK(s, pool_box_at(s->pool, p->slot)->state >= SLOT_CLOSING,
+		    "a box that its worker closes or has not made is not kept");
 }
 
 /* One message from a worker. */
@@ -299,6 +302,8 @@ void sim_reap(struct sim *s, struct sim_proc *p)
 	p->used = false;
 	s->workers[p->slot] = SIM_NOBODY;
 	s->shadow[p->slot].excuse |= EXCUSE_WORKER;
+	if (s->shadow[p->slot].state == SLOT_BOOTING)
+		sim_boot_lost(s, p->slot);
 	pool_worker_gone(s->pool, s->now, p->slot, p->generation, 9, "killed by signal 9");
 	sim_settle(s);
 }

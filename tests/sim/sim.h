@@ -53,6 +53,7 @@ struct sim_request {
 	uint64_t cookie; /* 0: not tied */
 	uint64_t ttl;
 	uint64_t expires;
+	uint32_t boots_lost; /* while it waited */
 };
 
 struct sim_conn {
@@ -172,11 +173,12 @@ struct sim_trace {
 /* How this seed's world is: percent, or permille where it says so. */
 struct sim_temper {
 	uint32_t crash_permille;
-	uint32_t bad;	 /* boots, checks, cleanups that fail */
-	uint32_t death;	 /* of workers, permille */
-	uint32_t hang;	 /* permille */
-	uint32_t spread; /* scopes that clients ask for */
-	uint32_t lazy;	 /* timers that come late */
+	uint32_t bad;	  /* boots, checks, cleanups that fail */
+	uint32_t fragile; /* boots in which the worker crashes */
+	uint32_t death;	  /* of workers, permille */
+	uint32_t hang;	  /* permille */
+	uint32_t spread;  /* scopes that clients ask for */
+	uint32_t lazy;	  /* timers that come late */
 };
 
 struct sim {
@@ -221,6 +223,7 @@ struct sim {
 	struct sim_request requests[SIM_REQS];
 	uint64_t last_req;
 	uint32_t waiting;	   /* acquires without an answer */
+	bool departed[SIM_SCOPES]; /* users of whom one left a queue unserved */
 	uint32_t held;		   /* leases */
 	uint64_t leases[SIM_REQS]; /* requests with a lease that is held or in doubt */
 	uint32_t lease_count;
@@ -331,6 +334,7 @@ void sim_leases_of_box_end(struct sim *s, uint32_t slot, uint64_t generation);
 void sim_lease_doubt(struct sim *s, struct sim_request *r);
 void sim_doubts_end(struct sim *s);
 void sim_leases_after_restart(struct sim *s);
+void sim_boot_lost(struct sim *s, uint32_t slot);
 bool sim_scope_is_wanted(const struct sim *s, uid_t uid, const char *token);
 
 /* ---- shadow.c ---- */

@@ -182,6 +182,10 @@ static bool step_booting(struct sim *s, struct sim_proc *p)
 {
 	bool ok = s->quiet || !sim_chance(s, s->temper.bad);
 
+	if (!s->quiet && sim_chance(s, s->temper.fragile)) {
+		sim_proc_end(s, p, "crashes while it boots");
+		return true;
+	}
 	lock_leave(s, p);
 	p->state = ok ? PROC_UP : PROC_ENDING;
 	say(s, p, ok ? SAID_BOOTED : SAID_FAILED);
