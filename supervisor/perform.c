@@ -175,8 +175,10 @@ static void do_clean(struct sbxd *s, const struct pool_action *a)
 		order.box_pid = work.box_pid;
 		order.box_start = work.box_start;
 	}
-	if (order.name[0] == '\0') { /* never published: never started */
-		on_cleaned(s, (void *)(uintptr_t)a->slot, &(struct ctl_done){0});
+	/* Never published: never started, so nothing of it is to be recovered. Nor may it be: a
+	 * successor that finds the slot free does not look at the lock in which we died. */
+	if (order.name[0] == '\0') {
+		pool_cleaned(s->pool, loop_now(s->loop), a->slot, a->generation, true, "");
 		return;
 	}
 	if (janitor_order(s, &(struct janitor_order){

@@ -190,6 +190,28 @@ static void test_an_image_that_fails_frees_the_slot(void **state)
 	assert_valid(s);
 }
 
+/* It was never shown, so nobody else had the page; and a successor would find the slot free. */
+static void test_nothing_of_a_box_that_never_began_is_recovered(void **state)
+{
+	struct sbxd *s = *state;
+	struct pool_request q = {
+	    .req = 0xffffffffU, .uid = OWNER, .user = "u", .thread = "b", .lease_id = 9};
+	struct shm_page *page;
+
+	(void)warm_box(s, "a"); /* so that the image is there */
+	assert_int_equal(identity_scope("u", "b", &q.id), 0);
+	(void)snprintf(q.spec.image, sizeof(q.spec.image), "good");
+	pool_acquire(s->pool, loop_now(s->loop), &q);
+	page = &s->seg.slots[box_of(s, "b")->slot].page;
+	die_after(lock_it, page);
+	pool_client_gone(s->pool, loop_now(s->loop), q.req);
+	assert_int_equal(pool_remove(s->pool, loop_now(s->loop), OWNER, q.id.token, true, 1), 0);
+	sbxd_settle(s);
+	assert_int_equal(pool_count(s->pool, SLOT_FREE), 2);
+	assert_int_equal(counted(s, COUNTER_LOCK_RECOVERIES), 0);
+	assert_int_equal(scope_lock_try(page, repair_nothing, NULL), SCOPE_BROKEN);
+}
+
 /* The lease of one who left meanwhile is given back: the box was warm, and is the newest now. */
 static void test_a_grant_that_nobody_takes(void **state)
 {
@@ -252,6 +274,7 @@ int main(int argc, char **argv)
 	    staged(test_a_lock_that_is_held_is_not_waited_for),
 	    staged(test_a_cleanup_that_fails_leaves_the_page_alone),
 	    staged(test_an_image_that_fails_frees_the_slot),
+	    staged(test_nothing_of_a_box_that_never_began_is_recovered),
 	    staged(test_a_grant_that_nobody_takes),
 	    staged(test_the_end),
 	    staged(test_the_end_with_a_slot_in_quarantine),
