@@ -226,6 +226,7 @@ static bool check_waiter(void *ctx, const struct pool_waiting *w)
 	if (b && !b->adopting)
 		SIM_CHECK(s, b->state != SLOT_ACTIVE && b->state != SLOT_WARM,
 		    "nobody waits for a box that can be had");
+	s->requests[w->req].place = w->place;
 	if (w->for_room) {
 		q->place++;
 		check_turn(q, r->scope);

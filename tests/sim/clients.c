@@ -328,7 +328,7 @@ bool sim_client_acquire(struct sim *s)
 {
 	uint32_t scope = sim_below(s, s->temper.spread);
 	struct sim_conn *c = idle_conn(s, s->scopes[scope].uid);
-	bool anonymous = sim_chance(s, 5);
+	bool anonymous = sim_chance(s, 10);
 	struct sim_request *r;
 
 	if (!c)
@@ -374,6 +374,7 @@ static void release(struct sim *s, const struct sim_request *r, uint64_t lease)
 	}
 	sim_note(s, "release", SHM_NONE, 0, lease ? lease - SIM_LEASE_OF(0) : 0, id.token);
 	(void)pool_release(s->pool, s->now, uid, id.token, lease);
+	(void)sim_publish_changed(s); /* what the client is told must be true for a successor too */
 	sim_settle(s);
 }
 
@@ -442,6 +443,7 @@ bool sim_client_reset(struct sim *s)
 	sim_note(s, "reset", SHM_NONE, 0, 0, "");
 	s->is_reset = true;
 	(void)pool_reset(s->pool, s->now);
+	(void)sim_publish_changed(s); /* as with a release */
 	sim_settle(s);
 	return true;
 }

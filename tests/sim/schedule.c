@@ -282,7 +282,7 @@ static bool do_rules(struct sim *s)
 
 static bool do_leave(struct sim *s)
 {
-	if (s->leaving || s->shutting_down || !sim_chance(s, 10))
+	if (s->leaving || !sim_chance(s, 10))
 		return false;
 	sim_note(s, "leave", SHM_NONE, 0, 0, "");
 	s->leaving = true;
@@ -510,7 +510,7 @@ static void finish(struct sim *s)
 
 /* ---- a seed ---- */
 
-/* Tokens are the same under both uids. */
+/* Tokens are the same under both uids, which share all that is hashed by them. */
 static void make_scopes(struct sim *s)
 {
 	static const char *const users[] = {"ann", "bob", NULL, "eve"};
@@ -519,8 +519,8 @@ static void make_scopes(struct sim *s)
 	for (uint32_t i = 0; i < SIM_SCOPES; i++) {
 		struct sim_scope *scope = &s->scopes[i];
 
-		*scope =
-		    (struct sim_scope){.uid = 1000 + (i & 1), .user = users[i / 2], .thread = "t"};
+		*scope = (struct sim_scope){
+		    .uid = 1000 + 4096 * (i & 1), .user = users[i / 2], .thread = "t"};
 		token = i % 2 ? token : sim_draw(s);
 		(void)snprintf(
 		    scope->id.token, sizeof(scope->id.token), "%016llx", (unsigned long long)token);

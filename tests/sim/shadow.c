@@ -137,6 +137,22 @@ static void check_eviction(struct sim *s, const struct pool_action *a)
 	}
 }
 
+/* Within one user's requests nobody overtakes. */
+static void check_turn(struct sim *s, uint64_t req)
+{
+	struct sim_request *r = &s->requests[req];
+
+	SIM_CHECK(s, req > 0 && req <= s->last_req, "a box is begun for a request");
+	for (uint32_t i = 0; i < SIM_CONNS; i++) {
+		const struct sim_request *o = &s->requests[s->conns[i].req];
+
+		if (s->conns[i].req && o != r && o->scope == r->scope && o->place > 0)
+			SIM_CHECK(s, r->place > 0 && r->place < o->place,
+			    "nobody overtakes those who wait for room");
+	}
+	r->place = 0;
+}
+
 static void check_reserved(struct sim *s, const struct pool_action *a, bool stock)
 {
 	if (stock) {
@@ -153,7 +169,7 @@ static void check_reserved(struct sim *s, const struct pool_action *a, bool stoc
 	SIM_CHECK(s, sim_counted(s) < sim_cap(s), "replicas are reserved before a boot");
 	SIM_CHECK(s, sim_counted(s) < s->rules.replicas || !sim_shadow_evictable(s),
 	    "replicas are exceeded only when no warm box can go");
-	SIM_CHECK(s, a->req, "a box is begun for a request");
+	check_turn(s, a->req);
 }
 
 /* A box with leases is closed for a reason; a warm one too. */
@@ -210,9 +226,11 @@ static void check_state(struct sim *s, const struct pool_action *a)
 	if (a->to == SLOT_BOOTING)
 		SIM_CHECK(s, sim_shadow_count(s, SLOT_BOOTING) < s->rules.max_boots,
 		    "a boot takes a permit");
-	if (a->from == SLOT_STOCK && a->to != SLOT_CLOSING)
+	if (a->from == SLOT_STOCK && a->to != SLOT_CLOSING) {
 		SIM_CHECK(s, sim_counted(s) < sim_cap(s),
 		    "replicas are reserved before stock is claimed");
+		check_turn(s, a->req);
+	}
 	if (a->to == SLOT_CLOSING)
 		check_closing(s, a);
 	enter(s, a, b);

@@ -21,6 +21,17 @@ static const struct pool_box *action_box(const struct sim *s, const struct pool_
 	return b && b->generation == a->generation ? b : NULL;
 }
 
+bool sim_publish_changed(struct sim *s)
+{
+	const struct pool_box *b;
+
+	while (s->alive && (b = pool_next_dirty(s->pool))) {
+		if (sim_effect(s))
+			sim_publish(s, b);
+	}
+	return s->alive;
+}
+
 static bool publish_now(struct sim *s, const struct pool_box *b)
 {
 	if (!sim_effect(s))
@@ -124,6 +135,12 @@ void sim_cleaned(struct sim *s, uint32_t slot, bool ok)
 		pool_cleaned(s->pool, s->now, slot, gen, ok, ok ? "" : "its mounts are busy");
 }
 
+static void clean_unborn(struct sim *s, const struct pool_action *a)
+{
+	s->cleans[a->slot].pending = false;
+	pool_cleaned(s->pool, s->now, a->slot, a->generation, true, "");
+}
+
 static void do_clean(struct sim *s, const struct pool_action *a)
 {
 	SIM_CHECK(s, !s->cleans[a->slot].pending, "a slot is cleaned once");
@@ -133,7 +150,7 @@ static void do_clean(struct sim *s, const struct pool_action *a)
 	    .generation = a->generation,
 	};
 	if (s->table[a->slot].part.generation != a->generation)
-		sim_cleaned(s, a->slot, true); /* never published: never started */
+		clean_unborn(s, a); /* never published: never started */
 }
 
 /* ---- answers ---- */
@@ -155,7 +172,8 @@ static void do_refuse(struct sim *s, const struct pool_action *a)
 
 static void do_removed(struct sim *s, const struct pool_action *a)
 {
-	sim_removed(s, a);
+	if (sim_publish_changed(s)) /* as with a grant */
+		sim_removed(s, a);
 }
 
 static void do_drained(struct sim *s, const struct pool_action *a)
@@ -200,7 +218,6 @@ static void note_action(struct sim *s, const struct pool_action *a)
 /* Everything that an event brought about, as sbxd_settle() does it. */
 void sim_settle(struct sim *s)
 {
-	const struct pool_box *b;
 	struct pool_action a;
 
 	if (!s->alive)
@@ -214,12 +231,7 @@ void sim_settle(struct sim *s)
 		sim_shadow_action(s, &a);
 		perform[a.kind].fn(s, &a);
 	}
-	while (s->alive && (b = pool_next_dirty(s->pool))) {
-		if (!sim_effect(s))
-			return;
-		sim_publish(s, b);
-	}
-	if (!s->alive)
+	if (!sim_publish_changed(s))
 		return;
 	sim_doubts_end(s);
 	sim_check(s);
@@ -248,14 +260,19 @@ void sim_tick(struct sim *s)
 
 static void on_hello(struct sim *s, struct sim_proc *p)
 {
+	const struct pool_box *b = pool_box_at(s->pool, p->slot);
+	bool was_killed = b->killed;
+
 	s->greeted[p->slot] = true;
 	s->is_adoption = true;
-	if (p->closing_at_hello || !p->up_at_hello)
+	if (!p->up_at_hello)
 		s->shadow[p->slot].excuse |= EXCUSE_WORKER;
 	pool_adopted(s->pool, s->now, p->slot, p->generation, p->up_at_hello, p->closing_at_hello);
-	if (p->closing_at_hello || !p->up_at_hello)
-		SIM_CHECK(s, pool_box_at(s->pool, p->slot)->state >= SLOT_CLOSING,
+	if (!p->up_at_hello)
+		SIM_CHECK(s, b->state >= SLOT_CLOSING,
 		    "a box that its worker closes or has not made is not kept");
+	if (p->closing_at_hello && b->state == SLOT_CLOSING)
+		SIM_CHECK(s, b->killed == was_killed, "a worker that closes its box has its time");
 }
 
 /* One message from a worker. */

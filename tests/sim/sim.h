@@ -54,6 +54,7 @@ struct sim_request {
 	uint64_t ttl;
 	uint64_t expires;
 	uint32_t boots_lost; /* while it waited */
+	uint32_t place;	     /* in the queue for room, when it was last seen; 0: not in it */
 };
 
 struct sim_conn {
@@ -302,6 +303,8 @@ struct sim_proc *sim_table_worker(struct sim *s, uint32_t slot);
 /* One effect of the supervisor is about to happen; false: it crashed before. */
 bool sim_effect(struct sim *s);
 void sim_settle(struct sim *s);
+/* What has changed, out of turn; false: it crashed before all was done. */
+bool sim_publish_changed(struct sim *s);
 void sim_tick(struct sim *s);
 void sim_hear(struct sim *s, struct sim_proc *p);
 void sim_reap(struct sim *s, struct sim_proc *p);

@@ -56,18 +56,26 @@ static void restore_slot(struct sim *s, uint32_t slot)
 	s->workers[slot] = p ? sim_proc_number(s, p) : SIM_NOBODY;
 	s->greeted[slot] = false;
 	sim_shadow_restart(s, slot, p != NULL);
-	if (t->part.state == SLOT_FREE) {
-		/* The last one may have died with the lock of a box that it never published. */
-		if (s->pages[slot].owner_dead && !sim_slot_recover(s, slot) && s->alive)
-			t->part.state = SLOT_QUARANTINED;
-		if (t->part.state == SLOT_FREE)
-			return;
-	}
+	if (t->part.state == SLOT_FREE)
+		return;
 	t->part.has_worker = p != NULL;
 	t->part.leases = t->leases;
 	t->part.lease_count = t->lease_count;
 	sim_note(s, "  found", slot, t->part.generation, 0, slot_state_name(t->part.state));
 	pool_restore(s->pool, s->now, &t->part);
+}
+
+/* workers_give_up_silent() of supervisor/worker_adopt.c: those that cannot be called yet. */
+static void give_up_silent(struct sim *s)
+{
+	for (uint32_t i = 0; i < s->rules.slots; i++) {
+		const struct sim_proc *p = &s->procs[s->workers[i] % SIM_PROCS];
+
+		if (s->workers[i] == SIM_NOBODY || p->state >= PROC_UP ||
+		    (p->state == PROC_BOOTING && sim_chance(s, 50)))
+			continue;
+		pool_not_adopted(s->pool, s->now, i, p->generation, "half-made");
+	}
 }
 
 void sim_sbxd_starts(struct sim *s)
@@ -79,11 +87,10 @@ void sim_sbxd_starts(struct sim *s)
 	sim_note(s, "SBXD STARTS", SHM_NONE, s->epoch, 0, "");
 	s->pool = pool_create(&s->rules, &gauge, s->next_generation - 1);
 	INVARIANT(s->pool != NULL);
-	for (uint32_t i = 0; s->alive && i < s->rules.slots; i++)
+	for (uint32_t i = 0; i < s->rules.slots; i++)
 		restore_slot(s, i);
-	if (!s->alive)
-		return;
 	pool_restored_all(s->pool, s->now);
+	give_up_silent(s);
 	s->hello_due = s->now + SIM_HELLO_WAIT;
 	s->tied_pending = true;
 	s->is_adoption = true;

@@ -261,7 +261,7 @@ static bool step_checking(struct sim *s, struct sim_proc *p)
 static bool step_closing(struct sim *s, struct sim_proc *p)
 {
 	if (p->link != s->epoch && s->alive && sim_chance(s, 50)) {
-		greet(s, p, true, true);
+		greet(s, p, false, true);
 		return true;
 	}
 	lock_leave(s, p);
