@@ -206,6 +206,19 @@ static void check_turn(struct queue_check *q, uint32_t user)
 		    "no user is served three times before another");
 }
 
+/* Who is served next waits only because replicas are reached, or no stock is what it wants. */
+static void check_stock_for(struct sim *s, const struct sim_request *r)
+{
+	if (sim_counted(s) >= sim_cap(s))
+		return;
+	for (uint32_t i = 0; i < s->rules.slots; i++) {
+		const struct pool_box *b = pool_box_at(s->pool, i);
+
+		SIM_CHECK(s, b->state != SLOT_STOCK || b->adopting || b->spec.digest[0] != r->spec,
+		    "nobody waits while stock can be had");
+	}
+}
+
 static bool check_waiter(void *ctx, const struct pool_waiting *w)
 {
 	struct queue_check *q = ctx;
@@ -227,6 +240,8 @@ static bool check_waiter(void *ctx, const struct pool_waiting *w)
 		SIM_CHECK(s, b->state != SLOT_ACTIVE && b->state != SLOT_WARM,
 		    "nobody waits for a box that can be had");
 	s->requests[w->req].place = w->place;
+	if (w->place == 1)
+		check_stock_for(s, r);
 	if (w->for_room) {
 		q->place++;
 		check_turn(q, r->scope);

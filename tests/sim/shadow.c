@@ -153,17 +153,27 @@ static void check_turn(struct sim *s, uint64_t req)
 	r->place = 0;
 }
 
+/* Stock is what is left over for it: no more than prewarm, and one permit is left to clients. */
+static void check_stock(struct sim *s)
+{
+	uint32_t kept = 0;
+	uint32_t boots = 0;
+
+	for (uint32_t i = 0; i < s->rules.slots; i++) {
+		kept += s->shadow[i].stock;
+		boots += s->shadow[i].stock && s->shadow[i].state == SLOT_BOOTING;
+		SIM_CHECK(s, s->shadow[i].state != SLOT_RESERVED,
+		    "stock boots after those that somebody waits for");
+	}
+	SIM_CHECK(s, kept < s->rules.prewarm, "no more stock than prewarm");
+	SIM_CHECK(s, boots == 0 || boots + 1 < s->rules.max_boots,
+	    "stock leaves a boot permit to clients");
+}
+
 static void check_reserved(struct sim *s, const struct pool_action *a, bool stock)
 {
 	if (stock) {
-		uint32_t kept = 0;
-
-		for (uint32_t i = 0; i < s->rules.slots; i++) {
-			kept += s->shadow[i].stock;
-			SIM_CHECK(s, s->shadow[i].state != SLOT_RESERVED,
-			    "stock boots after those that somebody waits for");
-		}
-		SIM_CHECK(s, kept < s->rules.prewarm, "no more stock than prewarm");
+		check_stock(s);
 		return;
 	}
 	SIM_CHECK(s, sim_counted(s) < sim_cap(s), "replicas are reserved before a boot");
