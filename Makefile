@@ -79,8 +79,9 @@ CTL_SRC := tools/cli_boxes.c tools/cli_call.c tools/cli_command.c tools/cli_doct
 	tools/cli_run.c tools/cli_shm.c tools/cli_signals.c tools/cli_stream.c tools/cli_token.c tools/cli_view.c \
 	tools/doctor_cgroup.c tools/doctor_host.c tools/doctor_left.c tools/httpc.c tools/sbxctl.c
 
-SIM_SRC := tests/sim/check.c tests/sim/clients.c tests/sim/main.c tests/sim/schedule.c tests/sim/shadow.c \
-	tests/sim/shell.c tests/sim/successor.c tests/sim/table.c tests/sim/trace.c tests/sim/workers.c
+SIM_SRC := tests/sim/actors.c tests/sim/check.c tests/sim/clients.c tests/sim/ledger.c tests/sim/main.c \
+	tests/sim/schedule.c tests/sim/shadow.c tests/sim/shell.c tests/sim/successor.c tests/sim/table.c \
+	tests/sim/trace.c tests/sim/workers.c tests/sim/world.c
 SIM_NEEDS := lib/clock.c lib/fault.c lib/log.c lib/utf8.c shm/scope_lock.c shm/slot.c
 BENCH_SRC := tests/bench/bench.c tests/bench/bench_base.c tests/bench/bench_daemon.c tests/bench/bench_http.c
 SBXD_SRC := $(SUPERVISOR_SRC) $(POOL_SRC) $(CONFIG_SRC)

@@ -320,25 +320,49 @@ void sim_hello_overdue(struct sim *s);
 
 /* ---- clients.c ---- */
 
+/* Events: each draws what it needs; false: it could not happen. */
 bool sim_client_acquire(struct sim *s);
-bool sim_client_ask(struct sim *s, uint32_t scope);
 bool sim_client_leave(struct sim *s);
 bool sim_client_close(struct sim *s);
 bool sim_client_hand_over(struct sim *s);
 bool sim_client_release(struct sim *s);
 bool sim_client_remove(struct sim *s);
 bool sim_client_reset(struct sim *s);
+/* A plain acquire; a lease given back. */
+bool sim_client_ask(struct sim *s, uint32_t scope);
 void sim_client_give_back(struct sim *s);
 void sim_conn_dies(struct sim *s, struct sim_conn *c, bool told);
+
+/* ---- ledger.c ---- */
+
+struct sim_request *sim_request_new(struct sim *s, struct sim_conn *c, uint32_t scope);
+uint64_t sim_request_number(const struct sim *s, const struct sim_request *r);
+void sim_request_answered(struct sim *s, struct sim_request *r, enum sim_answer answer);
 void sim_granted(struct sim *s, const struct pool_action *a);
 void sim_refused(struct sim *s, const struct pool_action *a);
 void sim_removed(struct sim *s, const struct pool_action *a);
-void sim_leases_of_box_end(struct sim *s, uint32_t slot, uint64_t generation);
 void sim_lease_doubt(struct sim *s, struct sim_request *r);
-void sim_doubts_end(struct sim *s);
+void sim_leases_of_box_end(struct sim *s, uint32_t slot, uint64_t generation);
 void sim_leases_after_restart(struct sim *s);
+void sim_doubts_end(struct sim *s);
 void sim_boot_lost(struct sim *s, uint32_t slot);
 bool sim_scope_is_wanted(const struct sim *s, uid_t uid, const char *token);
+
+/* ---- actors.c ---- */
+
+bool sim_act_worker(struct sim *s);
+bool sim_act_hear(struct sim *s);
+bool sim_act_fate(struct sim *s);
+bool sim_act_janitor(struct sim *s);
+bool sim_act_work(struct sim *s);
+bool sim_act_noise(struct sim *s);
+bool sim_act_pass(struct sim *s);
+bool sim_heed(struct sim *s, struct sim_proc *p);
+bool sim_answer_image(struct sim *s, uint32_t slot, bool ok);
+bool sim_answer_clean(struct sim *s, uint32_t slot, bool ok);
+uint64_t sim_next_due(const struct sim *s);
+void sim_on_time(struct sim *s);
+void sim_pass(struct sim *s, uint64_t end);
 
 /* ---- shadow.c ---- */
 
@@ -357,8 +381,10 @@ void sim_check(struct sim *s);
 void sim_check_end(struct sim *s);
 void sim_check_silence(struct sim *s, uint64_t deadline);
 
-/* ---- schedule.c ---- */
+/* ---- world.c, schedule.c ---- */
 
+void sim_world_begin(struct sim *s, uint64_t seed);
+struct pool_rules sim_draw_rules(struct sim *s, uint32_t slots);
 void sim_run_seed(struct sim *s, uint64_t seed, bool verbose);
 
 #endif
