@@ -9,7 +9,7 @@ import re
 from agent import Agent
 from harness import proc_says, slurp, start_time, wait_for
 
-SETTLE = 10.0  # seconds for what is being closed or cleaned up to be gone
+SETTLE = 5.0  # seconds for what is being closed or cleaned up to be gone
 IN_TRANSIT = ("reserved", "booting", "checking", "closing")
 
 

@@ -132,7 +132,7 @@ class Holders:
 
     def check(self, may_lose, sbxd_died, dropped):
         """may_lose: how many of their workers may have died; dropped: their leases were."""
-        kept = [h for h in self.all if h.streams or not dropped]  # else it is warm, and nothing pins it
+        kept = [h for h in self.all if h.streams or h.leases(sbxd_died, dropped)]  # else it is warm, and nothing pins it
         lost = [h for h in kept if not h.worker_lives()]
         wrong = [f"{h.name}: its worker died" for h in lost] if len(lost) > may_lose else []
         return wrong + [text for h in kept if h not in lost for text in h.check(sbxd_died, dropped)]
