@@ -80,9 +80,9 @@ class Daemon:
 
     count = 0
 
-    def __init__(self, config="", env=None, wrapper=(), wait=True, args=()):
+    def __init__(self, config="", env=None, wrapper=(), wait=True, args=(), instance=None):
         Daemon.count += 1
-        self.instance = f"t{os.getpid()}-{Daemon.count}"
+        self.instance = instance or f"t{os.getpid()}-{Daemon.count}"
         self.dir = tempfile.mkdtemp(prefix="sbxd-test-")
         os.chmod(self.dir, 0o755)
         self.runtime = os.path.join(self.dir, "run")

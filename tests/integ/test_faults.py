@@ -4,7 +4,6 @@ import http.client
 import json
 import os
 import signal
-import time
 import unittest
 
 from harness import Census, Daemon, DaemonTest, Fault, descendants, in_threads, open_fds, slurp, start_time, wait_for
@@ -26,27 +25,6 @@ class WorkerDies(DaemonTest):
         c.request("POST", f"/v1/boxes/{box}/run", json.dumps({"command": f"touch /tmp/started; sleep {n}"}))
         wait_for("the command to run", lambda: self.d.read(box, "/tmp/started").status == 200)
         return c
-
-    def test_report_06_its_client_gets_410_at_once_and_the_scope_goes_on(self):
-        box = self.d.acquire("die", "t")
-        census = Census()
-        c = self.start_sleep(box["box_id"], 1000)
-        pid = self.d.inspect(box["box_id"])["pid"]
-        census.add(pid)
-        self.assertGreater(len(census.seen), 2, "worker, guest and command are known")
-        began = time.monotonic()
-        os.kill(pid, signal.SIGKILL)
-        r = c.getresponse()
-        took = time.monotonic() - began
-        body = json.loads(r.read())
-        self.assertEqual((r.status, body["error"]["reason"]), (410, "worker_crashed"))
-        self.assertLess(took, 1.0)
-        again = self.d.acquire("die", "t")
-        self.assertEqual(again["source"], "cold")
-        self.assertEqual(again["box_id"], box["box_id"])
-        self.assertEqual(census.alive(), [], "the box's processes are gone")
-        self.assertEqual(self.d.sh(again["box_id"], "ls /tmp"), "")
-        self.d.release(again["box_id"])
 
     def test_a_connection_between_requests_survives_the_worker(self):
         box = self.d.acquire("idle", "t")
@@ -100,42 +78,6 @@ class WorkerDies(DaemonTest):
         self.assertTrue(all(b["source"] == "cold" for b in again), [b["source"] for b in again])
         for b in again:
             self.d.release(b["box_id"])
-
-
-class LockHolderDies(DaemonTest):
-    """A worker killed while it holds its scope mutex (EOWNERDEAD)."""
-
-    boot, ready, check = Fault("boot"), Fault("ready"), Fault("check")
-    config = "replicas: 50\nboot_timeout: 600\nhealth_check_timeout: 600\n"
-    env = {"SBX_FAULT": f"worker.boot.locked=kill@{boot.path},worker.boot.ready=kill@{ready.path},"
-                        f"worker.check.locked=kill@{check.path}"}
-
-    @classmethod
-    def tearDownClass(cls):
-        super().tearDownClass()
-        for f in (cls.boot, cls.ready, cls.check):
-            f.remove()
-
-    def test_in_boot_the_waiting_acquire_recovers_without_a_timeout(self):
-        for fault in (self.boot, self.ready):
-            before = self.d.pool()["counters"]["lock_recoveries"]
-            fault.arm()
-            box = self.d.acquire("locked", fault.path)
-            self.assertTrue(fault.hit())
-            self.assertEqual(box["source"], "cold")
-            self.assertEqual(self.d.pool()["counters"]["lock_recoveries"], before + 1)
-            self.assertEqual(self.d.sh(box["box_id"], "echo ok"), "ok\n")
-            self.d.release(box["box_id"])
-
-    def test_in_a_health_check_the_waiting_acquire_gets_a_new_box(self):
-        box = self.d.acquire("checked", "t")
-        self.d.release(box["box_id"])
-        before = self.d.pool()["counters"]["lock_recoveries"]
-        self.check.arm()
-        self.assertEqual(self.d.acquire("checked", "t")["source"], "cold")
-        self.assertTrue(self.check.hit())
-        self.assertEqual(self.d.pool()["counters"]["lock_recoveries"], before + 1)
-        self.d.release(box["box_id"])
 
 
 class BootDiesAlways(DaemonTest):
