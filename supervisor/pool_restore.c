@@ -110,6 +110,7 @@ static void restore_active(struct pool *p, uint64_t now, struct pool_box *b)
 static void restore_checking(struct pool *p, uint64_t now, struct pool_box *b)
 {
 	pool_move(p, now, b, SLOT_WARM, "its check is lost with the supervisor");
+	b->parked = now; /* somebody wanted it just now: the newest */
 }
 
 static void restore_booting(struct pool *p, uint64_t now, struct pool_box *b)

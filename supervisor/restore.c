@@ -92,10 +92,11 @@ static bool restore_slot(struct sbxd *s, uint32_t slot)
 static void restore_unsound(struct sbxd *s, uint32_t slot)
 {
 	struct slot_sup *part = &s->parts[slot];
+	bool given = part->generation < atomic_load(&s->seg.header->next_generation);
 	struct pool_restored r = {
 	    .slot = slot,
 	    .state = SLOT_QUARANTINED,
-	    .generation = part->generation,
+	    .generation = given ? part->generation : 0,
 	    .last_error = "what the last supervisor left here is not whole",
 	};
 
@@ -103,7 +104,7 @@ static void restore_unsound(struct sbxd *s, uint32_t slot)
 	if (part->state >= SLOT_STATES) /* so it was not counted */
 		atomic_fetch_add(&s->seg.header->state_count[SLOT_FREE], 1);
 	*part = (struct slot_sup){
-	    .generation = part->generation,
+	    .generation = r.generation,
 	    .state = part->state < SLOT_STATES ? part->state : SLOT_FREE,
 	    .index_next = SHM_NONE,
 	    .warm_prev = SHM_NONE,

@@ -6,7 +6,7 @@ import os
 import signal
 import unittest
 
-from harness import Census, Daemon, DaemonTest, Fault, descendants, in_threads, open_fds, slurp, start_time, wait_for
+from harness import Daemon, DaemonTest, Fault, descendants, in_threads, open_fds, proc_says, slurp, start_time, wait_for
 
 
 def status_of(connection):
@@ -30,7 +30,9 @@ class WorkerDies(DaemonTest):
         box = self.d.acquire("idle", "t")
         c = self.d.connect()
         self.assertEqual(self.d.post(f"/v1/boxes/{box['box_id']}/run", {"command": "true"}, connection=c).status, 200)
-        os.kill(self.d.inspect(box["box_id"])["pid"], signal.SIGKILL)
+        worker = self.d.inspect(box["box_id"])["pid"]
+        wait_for("the worker to wait for the next request", lambda: proc_says(worker, "stat", r"\) S "))
+        os.kill(worker, signal.SIGKILL)
         self.assertEqual(self.d.get("/v1/pool", connection=c).status, 200)
         c.close()
 
