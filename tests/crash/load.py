@@ -14,7 +14,7 @@ from service import settings_text
 UIDS = (0, 20001, 20002) if IS_ROOT else (os.geteuid(),)
 THREADS = ("a", "b")
 CLIENTS = 8
-STOCK = 0  # boxes in stock, some of the time
+STOCK = 2  # boxes in stock, some of the time
 LEASE = 3  # seconds; what a lost answer leaves behind must come back by itself
 LINES = 2000
 SETTINGS = {"replicas": 8, "replica_policy": "wait", "acquire_timeout": 15, "max_boxes": 32, "max_concurrent_boots": 3, "idle_timeout": 2,
@@ -161,23 +161,12 @@ class Reloader(threading.Thread):
         while not self.load.over:
             if not self.load.paused:
                 self.idle.clear()
-                self.reload({"replicas": self.random.randrange(7, 10), "idle_timeout": self.random.choice((1, 2, 600)),
-                             "health_check_skip_seconds": self.random.choice((0, 0, 1)), "prewarm": self.random.choice((0, STOCK))})
+                self.load.reload({"replicas": self.random.randrange(7, 10), "idle_timeout": self.random.choice((1, 2, 600)),
+                                  "health_check_skip_seconds": self.random.choice((0, 0, 1)), "prewarm": self.random.choice((0, STOCK))})
             elif not self.idle.is_set():
-                self.reload({})
+                self.load.reload({})
                 self.idle.set()
             time.sleep(0.1)
-
-    def reload(self, changes):
-        """Only a sbxd that serves: before that, SIGHUP ends a process."""
-        self.load.service.write_config(settings_text({**SETTINGS, **changes}))
-        try:
-            with Agent(self.load.service.socket, held=self.load.service.hold.held) as a:
-                os.kill(a.call("GET", "/v1/pool").json["supervisor"]["pid"], signal.SIGHUP)
-        except (Ended, ProcessLookupError):
-            pass  # the next one reads the file by itself
-        except Overdue as e:
-            self.load.board.fail(f"reload: {e}")
 
 
 class Load:
@@ -187,11 +176,30 @@ class Load:
         self.service = service
         self.board = board
         self.seed = seed
+        self.special = {}  # settings that stay as they are
+        self.lock = threading.Lock()  # of the file
         self.over = False
         self.paused = True
         self.threads = [Client(self, i) for i in range(CLIENTS)] + [Reloader(self)]
         for t in self.threads:
             t.start()
+
+    def reload(self, changes):
+        """Only a sbxd that serves: before that, SIGHUP ends a process."""
+        with self.lock:
+            self.service.write_config(settings_text({**SETTINGS, **changes, **self.special}))
+        try:
+            with Agent(self.service.socket, held=self.service.hold.held) as a:
+                os.kill(a.call("GET", "/v1/pool").json["supervisor"]["pid"], signal.SIGHUP)
+        except (Ended, ProcessLookupError):
+            pass  # the next one reads the file by itself
+        except Overdue as e:
+            self.board.fail(f"reload: {e}")
+
+    def use(self, special):
+        if self.special != special:
+            self.special = special
+            self.reload({})
 
     def go(self):
         for t in self.threads:

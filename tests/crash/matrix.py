@@ -27,7 +27,7 @@ from stimuli import STIMULI  # noqa: E402
 HIT_BOUND = 10.0  # seconds for a point to be passed that was passed in the survey
 GOES_ON = 12  # acquires that are answered before and after
 QUIET = 0.6  # a survey goes on while points are passed for the first time
-SURVEY_BOUND = 5.0
+SURVEY_BOUND = 3.0
 
 
 class Bench:
@@ -77,6 +77,7 @@ def survey(names, seed):
     bench.board.away = True
     bench.load.go()
     for name, stimulus in STIMULI.items():
+        bench.load.use(stimulus.settings)
         bench.holders.take()
         bench.some_acquires()
         waiting = [pair for pair in pts.pairs if pair not in reached]
@@ -160,6 +161,7 @@ def step(bench, row):
     board.lost.clear()
     board.marks.clear()
     bench.log.skip()
+    bench.load.use(stimulus.settings)
     bench.holders.take()
     bench.load.go()
     bench.some_acquires()
@@ -202,7 +204,7 @@ def run(rows, rounds, seed):
             bench = bench or Bench(pts, f"{seed}/{n}/{row.pair}", holds=True)
             try:
                 wrong = step(bench, row)
-            except (AssertionError, Ended, Overdue) as e:
+            except (AssertionError, Ended, KeyError, Overdue) as e:
                 wrong = [f"{type(e).__name__}: {e}"] + bench.board.take_wrong()
             row.seconds += time.monotonic() - began
             row.passed += not wrong

@@ -1,8 +1,9 @@
 """Starts sbxd and starts it again at once when it ends, as a service manager would; a process of its own.
 
 It is the subreaper of what sbxd leaves behind: workers outlive it, and whoever ends is reaped here, so that no zombie is
-taken for a leak. Talks JSON lines: a job on stdin, then "last" (do not start it again) or "leave"; what started and ended on
-stdout. The end of stdin ends sbxd.
+taken for a leak. stdin: a job as a line of JSON, then what shall be different when sbxd ends next: "last" (it is not started
+again), "delay SECONDS" (not at once), "spoil" (its table is damaged). stdout: a line of JSON for each start and end. The end of
+stdin ends sbxd.
 """
 
 import ctypes
@@ -34,9 +35,13 @@ class Respawner:
     def __init__(self, job):
         self.job = job
         self.pid = 0
+        self.start_at = None
         self.again = True
+        self.spoil = False
+        self.delay = 0.0
 
     def start(self):
+        self.start_at = None
         with open(self.job["log"], "ab") as log:
             process = subprocess.Popen(self.job["argv"], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                        env={**os.environ, **self.job["env"]})
@@ -47,17 +52,21 @@ class Respawner:
     def ended(self, status):
         """Clients are held, and the table of the dead is kept, before its successor can change anything."""
         at = time.monotonic()
+        pid, self.pid = self.pid, 0
         if self.again:
             with open(self.job["hold"], "r+b", buffering=0) as hold:
                 hold.write(b"1")
-        pid, self.pid = self.pid, 0
         if os.path.exists(self.job["table"]):
             shutil.copyfile(self.job["table"], f"{self.job['kept']}{pid}")
-        say(ended=pid, status=status, workers=children(), at=at)
+            if self.spoil:
+                os.truncate(self.job["table"], 100)
+        if not os.WIFSIGNALED(status) and os.WEXITSTATUS(status) != 0:
+            self.delay += FAILED_PAUSE
         if self.again:
-            if not os.WIFSIGNALED(status) and os.WEXITSTATUS(status) != 0:
-                time.sleep(FAILED_PAUSE)
-            self.start()
+            self.start_at = at + self.delay
+        say(ended=pid, status=status, workers=children())
+        self.delay = 0.0
+        self.spoil = False
 
     def reap(self):
         """False when there is no child left."""
@@ -72,12 +81,21 @@ class Respawner:
                 self.ended(status)
 
     def obey(self, line):
-        if line == b"":
+        word, *rest = line.decode().split() or [""]
+        if word == "last":
             self.again = False
+        elif word == "delay":
+            self.delay = float(rest[0])
+        elif word == "spoil":
+            self.spoil = True
+        else:  # whoever started us is gone
             if self.pid:
                 os.kill(self.pid, signal.SIGKILL)
             os._exit(0)
-        self.again = line.strip() != b"last"
+
+    def due(self):
+        """Seconds until sbxd is to be started, None when it is not."""
+        return None if self.start_at is None else max(0.0, self.start_at - time.monotonic())
 
 
 def main():
@@ -93,8 +111,10 @@ def main():
     events = selectors.DefaultSelector()
     events.register(wake_read, selectors.EVENT_READ)
     events.register(sys.stdin.buffer.raw, selectors.EVENT_READ)
-    while r.reap() or r.pid:
-        for key, _ in events.select():
+    while r.reap() or r.pid or r.start_at:
+        if r.due() == 0:
+            r.start()
+        for key, _ in events.select(r.due()):
             if key.fd == wake_read:
                 os.read(wake_read, 4096)
             else:

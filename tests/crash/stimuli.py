@@ -6,7 +6,6 @@ import random
 import signal
 
 from agent import Agent, Ended
-from estate import boxes
 
 LEAVE_BOUND = 5.0  # seconds for a sbxd that shall leave its boxes to its successor
 
@@ -15,9 +14,9 @@ def nothing(service, spared):
     pass
 
 
-def kill(pid):
+def kill(pid, sig=signal.SIGKILL):
     try:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, sig)
     except ProcessLookupError:
         pass  # it went by itself
 
@@ -29,12 +28,32 @@ def kill_worker(service, spared):
 
 
 def kill_guest(service, spared):
-    """PID 1 of a box that is up: one that boots would fail, which is an answer."""
-    victims = [b["box_id"] for b in boxes(service) if b["state"] in ("active", "warm") and b["pid"] not in spared]
+    """PID 1 of a box that is up and stays leased until its worker knows: of one that closes its end would be no news."""
     with Agent(service.socket) as a:
-        box = a.call("GET", f"/v1/boxes/{random.choice(victims)}") if victims else None
-    if box and box.status == 200 and box.json.get("box_pid") and box.json["pid"] not in spared:
-        kill(box.json["box_pid"])
+        try:
+            box = a.call("POST", "/v1/acquire", {"user_id": "guest", "thread_id": "t", "release_on_disconnect": True}).json
+            path = f"/v1/boxes/{box['box_id']}"
+            kill(a.call("GET", path).json["box_pid"])
+            a.call("POST", f"{path}/run", {"command": "true"})
+        except Ended:
+            pass  # its worker or sbxd dies of it
+
+
+def hang(service, spared):
+    """A worker, then a guest that hangs: found out by the check of the next acquire."""
+    with Agent(service.socket) as a:
+        for which in ("pid", "box_pid"):
+            scope = {"user_id": "hang", "thread_id": which, "release_on_disconnect": True}
+            try:
+                box = a.call("POST", "/v1/acquire", scope).json
+                path = f"/v1/boxes/{box['box_id']}"
+                pid = a.call("GET", path).json[which]
+                a.call("POST", f"{path}/release", {})
+                kill(pid, signal.SIGSTOP)
+                a.call("POST", "/v1/acquire", scope)
+                a.call("POST", f"{path}/release", {})
+            except Ended:
+                return  # sbxd dies of it
 
 
 def kill_janitor(service, spared):
@@ -51,8 +70,11 @@ def reset(service, spared):
         pass  # it dies of it
 
 
-def end_sbxd(sig):
+def end_sbxd(sig, word=""):
+    """word: what shall be different before the next one starts (respawn.py)."""
     def end(service, spared):
+        if word:
+            service.tell(word)
         life = service.send(sig)
         if not life.ended.wait(LEAVE_BOUND if sig == signal.SIGUSR2 else 30):
             life.expected = False
@@ -67,15 +89,19 @@ class Stimulus:
     away: bool = False  # sbxd ends
     drops_leases: bool = False
     ends_boxes: bool = False
+    settings: dict = dataclasses.field(default_factory=dict)  # what it needs, from before boxes are made
 
 
 STIMULI = {
     "load": Stimulus(nothing),
     "worker": Stimulus(kill_worker, "worker"),
     "guest": Stimulus(kill_guest, "guest"),
+    "hang": Stimulus(hang, "worker", settings={"health_check_timeout": 0.5, "health_check_skip_seconds": 0}),
     "janitor": Stimulus(kill_janitor, "janitor"),
     "reset": Stimulus(reset, "sbxd", drops_leases=True),
     "sbxd": Stimulus(end_sbxd(signal.SIGKILL), "sbxd", away=True),
     "leave": Stimulus(end_sbxd(signal.SIGUSR2), "sbxd", away=True),
     "stop": Stimulus(end_sbxd(signal.SIGTERM), "sbxd", away=True, ends_boxes=True),
+    "spoil": Stimulus(end_sbxd(signal.SIGKILL, "spoil"), "sbxd", away=True, ends_boxes=True),
+    "orphan": Stimulus(end_sbxd(signal.SIGKILL, "delay 1.5"), "sbxd", away=True, ends_boxes=True, settings={"orphan_grace": 0.5}),
 }
