@@ -10,6 +10,7 @@ from agent import Agent
 from harness import proc_says, slurp, start_time, wait_for
 
 SETTLE = 5.0  # seconds for what is being closed or cleaned up to be gone
+MANY = 4  # things of a kind that are named
 IN_TRANSIT = ("reserved", "booting", "checking", "closing")
 
 
@@ -31,7 +32,9 @@ def descriptors(pid):
 
 def more(now, before):
     """What `now` has beyond `before`, as text; empty when nothing."""
-    return ", ".join(f"{n} {kind}" for kind, n in sorted((now - before).items()))
+    extra = sorted((now - before).items())
+    text = ", ".join(f"{n} {kind}" for kind, n in extra[:MANY])
+    return f"{text} and {len(extra) - MANY} more" if len(extra) > MANY else text
 
 
 def files(d):
