@@ -8,6 +8,7 @@ from board import check_mark
 from estate import SETTLE, boxes, dump, remove_all, settled, twins, within
 from harness import in_threads
 
+IDLE_LEAST = 1.0  # seconds: no load sets idle_timeout to less
 ABREAST = 10  # scopes that are acquired at a time
 BAD_WORDS = re.compile(r".*(?:AddressSanitizer|LeakSanitizer|runtime error:|invariant broken|quarantined|killed by signal (?!9\b)).*")
 
@@ -32,6 +33,11 @@ class Log:
         return [f"log: {line}" for line in BAD_WORDS.findall(self.new())[:5]]
 
 
+def may_go(b):
+    """A box that the successor may close by itself: stock, by its configuration, and what lies idle."""
+    return b["state"] == "stock" or (b["state"] == "warm" and not b["in_flight"] and b["state_seconds"] > IDLE_LEAST / 2)
+
+
 def survivors(d, life, ended):
     """What the successor of `life` lacks of the boxes that were up with live workers; it has just begun to serve, and clients are
     held back. ended: how many removals and acquires were under way: each may have cost one box that nothing pinned."""
@@ -39,7 +45,7 @@ def survivors(d, life, ended):
         return [f"sbxd {life.pid} left no table"]
     before = dump(d, os.path.basename(d.kept(life)))
     now = {(b["slot"], b["generation"], b["pid"]) for b in dump(d)["boxes"] if b["state"] != "closing"}
-    up = [b for b in before["boxes"] if b["state"] in ("stock", "active", "checking", "warm") and b["pid"] in life.workers]
+    up = [b for b in before["boxes"] if b["state"] in ("active", "checking", "warm") and b["pid"] in life.workers and not may_go(b)]
     lost = [b for b in up if (b["slot"], b["generation"], b["pid"]) not in now]
     if len(lost) <= ended:
         return []
