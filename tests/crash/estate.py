@@ -7,7 +7,8 @@ import os
 import re
 
 from agent import Agent
-from harness import proc_says, slurp, start_time, wait_for
+from harness import slurp, start_time, wait_for
+from service import children
 
 SETTLE = 5.0  # seconds for what is being closed or cleaned up to be gone
 MANY = 4  # things of a kind that are named
@@ -68,11 +69,7 @@ def sockets(d):
 
 
 def zombies(d):
-    try:
-        children = slurp(f"/proc/{d.pid}/task/{d.pid}/children").split()
-    except OSError:
-        return []
-    return [int(pid) for pid in children if os.path.exists(f"/proc/{pid}") and start_time(pid) is None]
+    return [pid for pid in children(d.pid) if os.path.exists(f"/proc/{pid}") and start_time(pid) is None]
 
 
 def dump(d, name=""):

@@ -150,15 +150,10 @@ class Service(Daemon):
 
     def helpers(self):
         """(pid, command line) of live processes of sbx-worker's program that are ours: children of the respawner or of sbxd."""
-        for parent in (self.process.pid, self.pid):
-            try:
-                children = slurp(f"/proc/{parent}/task/{parent}/children").split()
-            except OSError:
-                continue
-            for pid in map(int, children):
-                words = command_line(pid)
-                if start_time(pid) and words and "sbx-worker" in words[0]:
-                    yield pid, words
+        for pid in children(self.process.pid) + children(self.pid):
+            words = command_line(pid)
+            if start_time(pid) and words and "sbx-worker" in words[0]:
+                yield pid, words
 
     # ---- the end ----
 
@@ -185,6 +180,13 @@ class Service(Daemon):
     def forget_kept(self):
         for path in glob.glob(f"/dev/shm/kept-{self.instance}-*"):
             os.unlink(path)
+
+
+def children(pid):
+    try:
+        return [int(c) for c in slurp(f"/proc/{pid}/task/{pid}/children").split()]
+    except OSError:
+        return []
 
 
 def command_line(pid):

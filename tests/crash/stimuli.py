@@ -6,6 +6,7 @@ import random
 import signal
 
 from agent import Agent, Ended
+from service import children
 
 LEAVE_BOUND = 5.0  # seconds for a sbxd that shall leave its boxes to its successor
 
@@ -27,31 +28,43 @@ def kill_worker(service, spared):
         kill(random.choice(victims))
 
 
+def own_box(agent, user, thread):
+    """Path and all that is said of a box of ours, leased for as long as the connection; AssertionError when there is none."""
+    r = agent.call("POST", "/v1/acquire", {"user_id": user, "thread_id": thread, "release_on_disconnect": True})
+    if r.status != 200:
+        raise AssertionError(f"acquire: {r}")
+    path = f"/v1/boxes/{r.json['box_id']}"
+    return path, agent.call("GET", path).json
+
+
 def kill_guest(service, spared):
     """PID 1 of a box that is up and stays leased until its worker knows: of one that closes its end would be no news."""
     with Agent(service.socket) as a:
         try:
-            box = a.call("POST", "/v1/acquire", {"user_id": "guest", "thread_id": "t", "release_on_disconnect": True}).json
-            path = f"/v1/boxes/{box['box_id']}"
-            kill(a.call("GET", path).json["box_pid"])
+            path, box = own_box(a, "guest", "t")
+            kill(box["box_pid"])
             a.call("POST", f"{path}/run", {"command": "true"})
         except Ended:
             pass  # its worker or sbxd dies of it
+
+
+def kill_any_guest(service):
+    """PID 1 of whatever box, whatever it is doing: the child of its worker."""
+    workers = list(service.workers())
+    guests = children(random.choice(workers)) if workers else []
+    if guests:
+        kill(random.choice(guests))
 
 
 def hang(service, spared):
     """A worker, then a guest that hangs: found out by the check of the next acquire."""
     with Agent(service.socket) as a:
         for which in ("pid", "box_pid"):
-            scope = {"user_id": "hang", "thread_id": which, "release_on_disconnect": True}
             try:
-                box = a.call("POST", "/v1/acquire", scope).json
-                path = f"/v1/boxes/{box['box_id']}"
-                pid = a.call("GET", path).json[which]
+                path, box = own_box(a, "hang", which)
                 a.call("POST", f"{path}/release", {})
-                kill(pid, signal.SIGSTOP)
-                a.call("POST", "/v1/acquire", scope)
-                a.call("POST", f"{path}/release", {})
+                kill(box[which], signal.SIGSTOP)
+                own_box(a, "hang", which)
             except Ended:
                 return  # sbxd dies of it
 

@@ -23,7 +23,7 @@ from estate import Baseline, boxes, within
 from harness import ROOT, slurp
 from load import STOCK, UIDS
 from service import Service, settings_text
-from stimuli import STIMULI, kill
+from stimuli import STIMULI, kill_any_guest
 
 CLIENTS = 9
 PER_UID = 1000
@@ -103,6 +103,9 @@ class Soak:
         self.kills[kind] += 1
         if kind == "client":
             self.fleet.kill_one()
+            return
+        if kind == "guest":
+            kill_any_guest(self.service)
             return
         life = self.service.lives[-1]
         STIMULI[kind].act(self.service, ())
