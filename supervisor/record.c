@@ -50,6 +50,7 @@ static void name_box(const struct sbxd *s, struct shm_event *ev, uint32_t slot, 
 
 /* What some events are counted as. */
 static const uint8_t event_counters[EVENT_KINDS] = {
+    [EVENT_CHECK_FAILED] = COUNTER_CHECK_FAILURES,
     [EVENT_EVICT] = COUNTER_EVICTIONS,
     [EVENT_WORKER_CRASH] = COUNTER_WORKER_CRASHES,
     [EVENT_QUARANTINE] = COUNTER_QUARANTINES,

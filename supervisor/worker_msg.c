@@ -77,8 +77,6 @@ static void on_checked(struct worker *w, struct ctl_msg *m)
 
 	FAULT_POINT("sbxd.checked");
 	hist_add(&w->s->seg.header->hists[HIST_CHECK], now - w->check_ns);
-	if (!healthy)
-		publish_count(w->s, COUNTER_CHECK_FAILURES);
 	pool_checked(w->s->pool, now, w->slot, w->gen, healthy, m->body.failed.text);
 }
 
