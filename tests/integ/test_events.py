@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import subprocess
+import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
@@ -33,7 +34,9 @@ class Stream:
     def message(self):
         """The next message with data: a dictionary of its fields, or None at the end."""
         fields = {}
+        end = time.monotonic() + BOUND
         for line in self.file:
+            assert time.monotonic() < end, "the stream says nothing but that it lives"
             line = line.decode().rstrip("\n")
             if line.startswith(":"):
                 continue

@@ -9,6 +9,7 @@ static void test_a_removed_box_is_cleaned_up_after(void **state)
 	struct sbxd *s = *state;
 	uint32_t slot = warm_box(s, "a");
 	struct pool_box before = *box_of(s, "a");
+	struct shm_event ev;
 	char line[128];
 
 	(void)snprintf(line, sizeof(line), "cleanup %s 4711 4712", s->parts[slot].name);
@@ -29,6 +30,8 @@ static void test_a_removed_box_is_cleaned_up_after(void **state)
 	assert_int_equal(index_find(&s->seg, OWNER, before.token), SHM_NONE);
 	assert_int_equal(counted(s, COUNTER_LOCK_RECOVERIES), 0);
 	assert_int_equal(counted(s, COUNTER_WORKER_CRASHES), 0);
+	assert_true(event_at(s, EVENT_STATE, SLOT_FREE, &ev) > 0);
+	assert_string_equal(ev.token, before.token); /* before who removed it is answered */
 }
 
 /* The worker died in the middle of a transition. */
