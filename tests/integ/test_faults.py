@@ -59,17 +59,6 @@ class WorkerDies(DaemonTest):
         self.assertEqual(self.d.acquire("guest", "t")["source"], "cold")
         self.d.release(box["box_id"])
 
-    def test_a_warm_box_that_died_is_replaced_under_the_same_id(self):
-        box = self.d.acquire("warm", "t")
-        self.d.release(box["box_id"])
-        os.kill(self.d.inspect(box["box_id"])["box_pid"], signal.SIGSTOP)
-        pid = self.d.inspect(box["box_id"])["pid"]
-        os.kill(self.d.inspect(box["box_id"])["box_pid"], signal.SIGKILL)
-        again = self.d.acquire("warm", "t")
-        self.assertEqual((again["source"], again["box_id"]), ("cold", box["box_id"]))
-        self.assertNotEqual(again["pid"], pid)
-        self.d.release(again["box_id"])
-
     def test_many_workers_killed_at_once(self):
         boxes = in_threads(12, lambda i: self.d.acquire("many", f"t{i}"))
         before = self.d.pool()["counters"]["worker_crashes"]
