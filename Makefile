@@ -83,7 +83,10 @@ SIM_SRC := tests/sim/actors.c tests/sim/check.c tests/sim/clients.c tests/sim/le
 	tests/sim/schedule.c tests/sim/shadow.c tests/sim/shell.c tests/sim/successor.c tests/sim/table.c \
 	tests/sim/trace.c tests/sim/workers.c tests/sim/world.c
 SIM_NEEDS := lib/clock.c lib/fault.c lib/log.c lib/utf8.c shm/scope_lock.c shm/slot.c
-BENCH_SRC := tests/bench/bench.c tests/bench/bench_base.c tests/bench/bench_daemon.c tests/bench/bench_http.c
+BENCH_SRC := tests/bench/bench.c tests/bench/bench_acquire.c tests/bench/bench_base.c tests/bench/bench_box.c \
+	tests/bench/bench_calls.c tests/bench/bench_daemon.c tests/bench/bench_dir.c \
+	tests/bench/bench_fleet.c tests/bench/bench_http.c \
+	tests/bench/bench_report.c
 SBXD_SRC := $(SUPERVISOR_SRC) $(POOL_SRC) $(CONFIG_SRC)
 
 # ---- programs ------------------------------------------------------------------------------------------------------
@@ -330,9 +333,10 @@ build/sbx-bench: $(call obj,$(BENCH_SRC) lib/clock.c)
 	$(call say,LINK)
 	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(CTL_LIBS)
 
+# What takes seconds; WHAT="restart flat": those sections, with BOXES= boxes.
 .PHONY: bench
 bench: all build/sbx-bench
-	$(Q)build/sbx-bench
+	$(Q)build/sbx-bench $(if $(BOXES),-n $(BOXES)) $(WHAT)
 
 # ---- keeping house -------------------------------------------------------------------------------------------------
 
@@ -375,7 +379,7 @@ help:
 	@echo "make sim SEEDS=100000 the pool under simulated crashes; SEED=n V=1 shows one seed"
 	@echo "make sim-mutations   the simulator finds what is done wrong to the pool on purpose"
 	@echo "make fuzz T=60       each fuzz target for T seconds"
-	@echo "make bench           speed, as ratios to baselines of the same run"
+	@echo "make bench           speed, as ratios to baselines of the same run; WHAT=restart BOXES=1000: one section of it"
 	@echo "make format | format-check | tidy | deps-check | compdb"
 	@echo "make install DESTDIR= PREFIX=/usr/local"
 	@echo "make clean"

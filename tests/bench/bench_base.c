@@ -87,17 +87,24 @@ void base_ping_pong(struct samples *s, size_t n, size_t bytes)
 }
 
 /* vfork, as the guest does it: a small process that shares our memory until exec. */
+static pid_t spawn(const char *const argv[])
+{
+	pid_t pid = vfork();
+
+	if (pid == 0) {
+		execve(argv[0], (char *const *)(uintptr_t)argv, environ);
+		_exit(127);
+	}
+	return pid;
+}
+
 void base_spawn(struct samples *s, size_t n, const char *const argv[])
 {
 	for (size_t i = 0; i < n; i++) {
 		uint64_t begin = clock_now_ns();
-		pid_t pid = vfork();
+		pid_t pid = spawn(argv);
 		int status = 0;
 
-		if (pid == 0) {
-			execve(argv[0], (char *const *)(uintptr_t)argv, environ);
-			_exit(127);
-		}
 		if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
 			die(argv[0]);
 		samples_add(s, clock_now_ns() - begin);

@@ -6,13 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/clock.h"
 #include "tests/bench/bench.h"
 
-#define START_BOUND_MS 20000
+#define BOUND_NS (120 * NS_PER_S) /* for whatever is waited for */
+#define TICK_NS 500000L
+#define LOG_MAX (1U << 20)
+#define FILE_PATH (BENCH_DIR + 32)
 
 void die(const char *what)
 {
@@ -20,12 +25,31 @@ void die(const char *what)
 	exit(EXIT_FAILURE);
 }
 
+static void nap(long ns)
+{
+	const struct timespec t = {.tv_sec = ns / 1000000000L, .tv_nsec = ns % 1000000000L};
+
+	(void)nanosleep(&t, NULL);
+}
+
+void bench_settle(long ms)
+{
+	nap(ms * 1000000L);
+}
+
+static void file_path(const struct daemon *d, const char *name, char out[FILE_PATH])
+{
+	(void)snprintf(out, FILE_PATH, "%s/%s", d->dir, name);
+}
+
+/* ---- starting ---- */
+
 static void write_config(const struct daemon *d, const char *text)
 {
-	char path[96];
+	char path[FILE_PATH];
 	FILE *f;
 
-	(void)snprintf(path, sizeof(path), "%s/c.yaml", d->dir);
+	file_path(d, "c.yaml", path);
 	f = fopen(path, "we");
 	if (!f || fputs(text, f) < 0 || fclose(f) != 0)
 		die(path);
@@ -33,20 +57,20 @@ static void write_config(const struct daemon *d, const char *text)
 
 static void exec_daemon(const struct daemon *d)
 {
-	char config[96];
-	char run[96];
-	char state[96];
+	char config[FILE_PATH];
+	char run[FILE_PATH];
+	char state[FILE_PATH];
+	char log[FILE_PATH];
 	char instance[32];
-	char log[96];
 	int fd;
 
-	(void)snprintf(config, sizeof(config), "%s/c.yaml", d->dir);
-	(void)snprintf(run, sizeof(run), "%s/run", d->dir);
-	(void)snprintf(state, sizeof(state), "%s/state", d->dir);
-	(void)snprintf(instance, sizeof(instance), "bench-%d", (int)getpid());
-	(void)snprintf(log, sizeof(log), "%s/log", d->dir);
+	file_path(d, "c.yaml", config);
+	file_path(d, "run", run);
+	file_path(d, "state", state);
+	file_path(d, "log", log);
+	(void)snprintf(instance, sizeof(instance), "bench-%d-%u", (int)getppid(), d->serial);
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM); /* a benchmark that fails leaves nothing running */
-	fd = open(log, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	if (fd >= 0)
 		(void)dup2(fd, STDERR_FILENO);
 	execl("build/sbxd", "sbxd", "--config", config, "--runtime-dir", run, "--state-dir", state,
@@ -54,47 +78,88 @@ static void exec_daemon(const struct daemon *d)
 	_exit(127);
 }
 
-void daemon_start(struct daemon *d, const char *config)
+static off_t log_size(const struct daemon *d)
 {
-	const struct timespec tick = {.tv_nsec = 2000000};
+	char path[FILE_PATH];
+	struct stat st;
 
-	(void)snprintf(d->dir, sizeof(d->dir), "/tmp/sbxd-bench-XXXXXX");
-	if (!mkdtemp(d->dir))
-		die("mkdtemp");
-	(void)snprintf(d->socket, sizeof(d->socket), "%s/run/sbxd.sock", d->dir);
-	write_config(d, config);
+	file_path(d, "log", path);
+	return stat(path, &st) < 0 ? 0 : st.st_size;
+}
+
+void daemon_launch(struct daemon *d)
+{
+	d->log_from = log_size(d);
+	d->launched_ns = clock_now_ns();
 	d->pid = fork();
 	if (d->pid < 0)
 		die("fork");
 	if (d->pid == 0)
 		exec_daemon(d);
-	for (int waited = 0; !wire_try(d); waited += 2) {
-		if (waitpid(d->pid, NULL, WNOHANG) == d->pid || waited > START_BOUND_MS) {
-			(void)fprintf(stderr, "sbxd does not start; see %s/log\n", d->dir);
-			exit(EXIT_FAILURE);
-		}
-		(void)nanosleep(&tick, NULL);
+}
+
+static void give_up(const struct daemon *d, const char *what)
+{
+	(void)fprintf(stderr, "sbxd %s; see %s/log\n", what, d->dir);
+	exit(EXIT_FAILURE);
+}
+
+void daemon_await(const struct daemon *d)
+{
+	while (!wire_try(d)) {
+		if (waitpid(d->pid, NULL, WNOHANG) == d->pid ||
+		    clock_now_ns() - d->launched_ns > BOUND_NS)
+			give_up(d, "does not start");
+		nap(TICK_NS);
 	}
 }
 
-void daemon_stop(struct daemon *d)
+void daemon_start(struct daemon *d, const char *config)
 {
-	static const char *const names[] = {"c.yaml", "log"};
-	char path[96];
-	int status = 0;
+	static unsigned int serial;
 
-	(void)kill(d->pid, SIGTERM);
-	if (waitpid(d->pid, &status, 0) != d->pid || status != 0)
-		(void)fprintf(stderr, "sbxd ended with status %d; see %s/log\n", status, d->dir);
-	for (size_t i = 0; status == 0 && i < sizeof(names) / sizeof(names[0]); i++) {
-		(void)snprintf(path, sizeof(path), "%s/%s", d->dir, names[i]);
-		(void)unlink(path);
+	*d = (struct daemon){.serial = serial++};
+	bench_dir_make(d->dir);
+	(void)snprintf(d->socket, sizeof(d->socket), "%s/run/sbxd.sock", d->dir);
+	write_config(d, config);
+	daemon_launch(d);
+	daemon_await(d);
+}
+
+/* ---- while it runs ---- */
+
+static bool log_has(const struct daemon *d, const char *text)
+{
+	static char log[LOG_MAX + 1];
+	char path[FILE_PATH];
+	ssize_t n;
+	int fd;
+
+	file_path(d, "log", path);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : pread(fd, log, LOG_MAX, d->log_from);
+	(void)close(fd); /* opened for reading */
+	log[n < 0 ? 0 : n] = '\0';
+	return strstr(log, text) != NULL;
+}
+
+void daemon_await_log(const struct daemon *d, const char *text)
+{
+	uint64_t begin = clock_now_ns();
+
+	while (!log_has(d, text)) {
+		if (clock_now_ns() - begin > BOUND_NS)
+			give_up(d, text);
+		nap(TICK_NS);
 	}
-	(void)snprintf(path, sizeof(path), "%s/run", d->dir);
-	(void)rmdir(path);
-	(void)snprintf(path, sizeof(path), "%s/state", d->dir);
-	(void)rmdir(path);
-	(void)rmdir(d->dir);
+}
+
+void daemon_configure(struct daemon *d, const char *config)
+{
+	write_config(d, config);
+	d->log_from = log_size(d);
+	(void)kill(d->pid, SIGHUP);
+	daemon_await_log(d, "changed");
 }
 
 uint64_t daemon_pss_kib(pid_t pid)
@@ -114,4 +179,24 @@ uint64_t daemon_pss_kib(pid_t pid)
 	}
 	(void)fclose(f); /* opened for reading */
 	return kib;
+}
+
+/* ---- its end ---- */
+
+void daemon_kill(struct daemon *d)
+{
+	(void)kill(d->pid, SIGKILL);
+	if (waitpid(d->pid, NULL, 0) != d->pid)
+		die("waitpid");
+}
+
+void daemon_stop(struct daemon *d)
+{
+	int status = 0;
+
+	(void)kill(d->pid, SIGTERM);
+	if (waitpid(d->pid, &status, 0) != d->pid || status != 0)
+		(void)fprintf(stderr, "sbxd ended with status %d; see %s/log\n", status, d->dir);
+	else
+		bench_dir_remove(d->dir);
 }

@@ -23,24 +23,42 @@ bool wire_try(const struct daemon *d)
 	return answers;
 }
 
-void wire_open(struct wire *w, const struct daemon *d)
+void wire_connect(struct wire *w, const struct daemon *d)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 
 	(void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", d->socket);
-	*w = (struct wire){.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0),
-	    .cap = WIRE_BUF,
-	    .buf = malloc(WIRE_BUF + 1)};
-	if (w->fd < 0 || !w->buf ||
-	    connect(w->fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
+	w->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (w->fd < 0 || connect(w->fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
 		die(d->socket);
-	memset(w->buf, 0, w->cap);
+}
+
+void wire_disconnect(struct wire *w)
+{
+	(void)close(w->fd); /* nothing is on its way */
+	w->fd = -1;
+}
+
+void wire_open(struct wire *w, const struct daemon *d)
+{
+	*w = (struct wire){.fd = -1};
+	wire_keep(w, WIRE_BUF);
+	wire_connect(w, d);
 }
 
 void wire_close(struct wire *w)
 {
-	(void)close(w->fd);
+	wire_disconnect(w);
 	free(w->buf);
+}
+
+void wire_keep(struct wire *w, size_t bytes)
+{
+	w->buf = realloc(w->buf, bytes + 1);
+	if (!w->buf)
+		die("realloc");
+	memset(w->buf, 0, bytes + 1);
+	w->cap = bytes;
 }
 
 /* Reads to the end of the head; returns how many bytes there are. */
@@ -64,11 +82,8 @@ static size_t read_head(struct wire *w)
 	}
 }
 
-void wire_call(struct wire *w, const char *request, size_t len)
+void wire_send(const struct wire *w, const char *request, size_t len)
 {
-	const char *field;
-	size_t have;
-
 	for (size_t done = 0; done < len;) {
 		ssize_t n = write(w->fd, request + done, len - done);
 
@@ -76,9 +91,14 @@ void wire_call(struct wire *w, const char *request, size_t len)
 			die("write a request");
 		done += (size_t)n;
 	}
-	have = read_head(w);
+}
+
+void wire_receive(struct wire *w)
+{
+	size_t have = read_head(w);
+	const char *field = strcasestr(w->buf, "content-length:");
+
 	w->status = atoi(w->buf + 9);
-	field = strcasestr(w->buf, "content-length:");
 	w->body_len = field && field < w->buf + w->body_off ? strtoul(field + 15, NULL, 10) : 0;
 	/* A body that fits is kept; a longer one is read and dropped, as a client that writes it
 	 * elsewhere would. */
@@ -95,6 +115,12 @@ void wire_call(struct wire *w, const char *request, size_t len)
 	}
 	if (w->body_len <= w->cap - w->body_off)
 		w->buf[w->body_off + w->body_len] = '\0';
+}
+
+void wire_call(struct wire *w, const char *request, size_t len)
+{
+	wire_send(w, request, len);
+	wire_receive(w);
 }
 
 size_t wire_build(char *out, size_t size, const char *method, const char *path, const char *body)

@@ -1,0 +1,89 @@
+/* bench_report: times, their quantiles, and the table that is printed. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/bench/bench.h"
+
+void samples_add(struct samples *s, uint64_t ns)
+{
+	if (s->count == s->cap) {
+		s->cap = s->cap ? s->cap * 2 : 1024;
+		s->ns = realloc(s->ns, s->cap * sizeof(uint64_t));
+		if (!s->ns)
+			die("realloc");
+	}
+	s->ns[s->count++] = ns;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a;
+	uint64_t y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+uint64_t samples_quantile(struct samples *s, double q)
+{
+	if (s->count == 0)
+		return 0;
+	qsort(s->ns, s->count, sizeof(uint64_t), by_value);
+	return s->ns[(size_t)(q * (double)(s->count - 1))];
+}
+
+void samples_free(struct samples *s)
+{
+	free(s->ns);
+	*s = (struct samples){0};
+}
+
+void print_table_head(void)
+{
+	(void)printf(
+	    "| what | p50 | p95 | baseline | ratio | asked | |\n|---|---|---|---|---|---|---|\n");
+}
+
+int print_row(const struct row *r)
+{
+	double ratio = r->base > 0 ? r->value / r->base : 0;
+	bool met = r->bound == 0 || (r->at_least ? ratio >= r->bound : ratio <= r->bound);
+	char asked[16] = "-";
+
+	if (r->bound > 0)
+		(void)snprintf(
+		    asked, sizeof(asked), "%s %.2f", r->at_least ? ">=" : "<=", r->bound);
+	(void)printf("| %-42s | %9.1f %-5s | %9.1f | %-30s %9.1f | %6.2f | %7s | %s |\n", r->what,
+	    r->value, r->unit, r->p95, r->baseline, r->base, ratio, asked,
+	    r->bound == 0 ? ""
+	    : met	  ? "met"
+			  : "MISSED");
+	(void)fflush(stdout);
+	return met ? 0 : 1;
+}
+
+double bench_us(uint64_t ns)
+{
+	return (double)ns / 1e3;
+}
+
+double bench_ms(uint64_t ns)
+{
+	return (double)ns / 1e6;
+}
+
+int print_times(const char *what, const char *unit, struct samples *s, const char *baseline,
+    struct samples *base, double bound)
+{
+	double (*scale)(uint64_t ns) = strcmp(unit, "ms") == 0 ? bench_ms : bench_us;
+
+	return print_row(&(struct row){
+	    .what = what,
+	    .unit = unit,
+	    .baseline = baseline,
+	    .value = scale(samples_quantile(s, 0.5)),
+	    .p95 = scale(samples_quantile(s, 0.95)),
+	    .base = scale(samples_quantile(base, 0.5)),
+	    .bound = bound,
+	});
+}
