@@ -21,6 +21,7 @@ static const struct section {
     {"read", bench_read, "a large file from a box", false},
     {"memory", bench_memory, "an idle box", false},
     {"events", bench_events, "acquires while somebody follows the events", false},
+    {"recovery", bench_recovery, "acquire of a box whose worker is killed", false},
 };
 
 #define SECTIONS (sizeof(sections) / sizeof(sections[0]))

@@ -19,6 +19,7 @@ int bench_run(uint32_t boxes);
 int bench_read(uint32_t boxes);
 int bench_memory(uint32_t boxes);
 int bench_events(uint32_t boxes);
+int bench_recovery(uint32_t boxes);
 
 /* ---- bench_report.c: numbers and how they are shown ---- */
 
