@@ -22,6 +22,7 @@ static const struct section {
     {"memory", bench_memory, "an idle box", false},
     {"events", bench_events, "acquires while somebody follows the events", false},
     {"recovery", bench_recovery, "acquire of a box whose worker is killed", false},
+    {"restart", bench_restart, "sbxd killed and started again, 1000 boxes", true},
 };
 
 #define SECTIONS (sizeof(sections) / sizeof(sections[0]))

@@ -20,6 +20,7 @@ int bench_read(uint32_t boxes);
 int bench_memory(uint32_t boxes);
 int bench_events(uint32_t boxes);
 int bench_recovery(uint32_t boxes);
+int bench_restart(uint32_t boxes);
 
 /* ---- bench_report.c: numbers and how they are shown ---- */
 
@@ -170,6 +171,19 @@ void call_remove(struct wire *w, const char *id);
 
 /* A number of the box's description. */
 long call_box_number(struct wire *w, const char *id, const char *key);
+
+/* ---- bench_counter.c: a command that counts, and a process that reads what it says ---- */
+
+struct counter;
+
+/* Runs in that box from now on; returns when the first numbers have come. */
+struct counter *counter_start(const struct daemon *d, const char *id);
+
+/* The longest time that nothing came since the last call. */
+uint64_t counter_silence_ns(struct counter *c);
+
+/* Ends it. How many numbers came; 0 when one was missing or twice there, or the end was. */
+uint64_t counter_stop(struct counter *c, struct wire *w, const char *id);
 
 /* ---- bench_fleet.c: many boxes ---- */
 
