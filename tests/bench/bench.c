@@ -23,6 +23,7 @@ static const struct section {
     {"events", bench_events, "acquires while somebody follows the events", false},
     {"recovery", bench_recovery, "acquire of a box whose worker is killed", false},
     {"restart", bench_restart, "sbxd killed and started again, 1000 boxes", true},
+    {"flat", bench_flat, "warm acquires among 10 boxes and among 10000", true},
 };
 
 #define SECTIONS (sizeof(sections) / sizeof(sections[0]))
