@@ -6,7 +6,7 @@ import os
 import signal
 import unittest
 
-from harness import Daemon, DaemonTest, Fault, descendants, in_threads, open_fds, proc_says, slurp, start_time, wait_for
+from harness import Census, Daemon, DaemonTest, Fault, descendants, in_threads, open_fds, proc_says, slurp, start_time, wait_for
 
 
 def status_of(connection):
