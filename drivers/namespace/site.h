@@ -36,7 +36,7 @@ int site_dir_make(const struct driver_site *site, struct err *err);
 /* Opens it if it is there. Descriptor (caller's) or -errno. */
 int site_dir_open(const struct driver_site *site);
 
-/* True for a name that boxes of this instance have, and that is safe as a file name. */
+/* True for a name that boxes of this instance have: sbxd-<instance>-<slot>-<generation in hex>. */
 bool site_owns_name(const struct driver_site *site, const char *name);
 
 /* Maps site->prepared read-only; NULL with *err set when it holds nothing of ours. */

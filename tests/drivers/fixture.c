@@ -107,7 +107,7 @@ struct fixture_box *fixture_box_new(struct fixture *f, uint32_t slot)
 	b->born =
 	    mmap(NULL, sizeof(*b->born), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_true(b->born != MAP_FAILED);
-	(void)snprintf(b->name, sizeof(b->name), "sbxd-%s-%u", f->instance, slot);
+	(void)snprintf(b->name, sizeof(b->name), "sbxd-%s-%u-1f", f->instance, slot);
 	b->stream = -1;
 	b->spec = (struct driver_spec){
 	    .name = b->name,

@@ -102,7 +102,7 @@ static void test_root_directory(void **state)
 	if (rc < 0)
 		fail_msg("prepare: %s", err.text);
 	b = fixture_box_new(f, 9);
-	b->spec.name = "sbxd-conf-image-9";
+	b->spec.name = "sbxd-conf-image-9-1";
 	b->spec.image = r->path;
 	if (f->driver->start(&r->site, &b->spec, &b->box, &b->stream, &err) < 0)
 		fail_msg("start: %s", err.text);

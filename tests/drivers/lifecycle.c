@@ -178,16 +178,19 @@ static void test_cleanup_kills_a_live_box(void **state)
 
 static void test_cleanup_refuses_foreign_names(void **state)
 {
-	static const char *const names[] = {"", "sbxd-", "init", "sbxd-other-1", "../x", "/"};
+	static const char *const names[] = {"", "sbxd-", "init", "sbxd-other-1-1", "../x", "/"};
+	static const char *const rests[] = {"", "1", "1-", "1-1/../..", "b-1-1", "1-1-1", "1-x"};
 	struct fixture *f = fixture_current();
 	struct err err = {0};
-	char path[96];
+	char name[96];
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		assert_true(f->driver->cleanup(&f->site, names[i], 0, 0, &err) < 0);
-	(void)snprintf(path, sizeof(path), "sbxd-%s-/../..", f->instance);
-	assert_true(f->driver->cleanup(&f->site, path, 0, 0, &err) < 0);
+		assert_int_equal(f->driver->cleanup(&f->site, names[i], 0, 0, &err), -EINVAL);
+	for (size_t i = 0; i < sizeof(rests) / sizeof(rests[0]); i++) {
+		(void)snprintf(name, sizeof(name), "sbxd-%s-%s", f->instance, rests[i]);
+		assert_int_equal(f->driver->cleanup(&f->site, name, 0, 0, &err), -EINVAL);
+	}
 }
 
 /* A pid that is alive but is not who it was must not be touched. */
@@ -271,7 +274,7 @@ static void test_failed_start_leaves_nothing(void **state)
 	assert_start_fails(b, EINVAL);
 
 	b = fixture_box_new(f, 4);
-	b->spec.name = "sbxd-other-1";
+	b->spec.name = "sbxd-other-1-1";
 	assert_start_fails(b, EINVAL);
 }
 

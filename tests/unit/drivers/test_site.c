@@ -34,22 +34,27 @@ static int teardown(void **state)
 
 static void test_only_own_names(void **state)
 {
+	static const char *const foreign[] = {
+	    "", "sbxd-a", "sbxd-a-", "sbxd-a-1", "sbxd-a-1-", "sbxd-a--f", "sbxd-a-1-f-",
+	    "sbxd-a-1-F", "sbxd-a-1-g", "sbxd-a-x-1", "sbxd-a-1/f", "sbxd-a-1-f/../y",
+	    "sbxd-ab-1-f", "sbxd-b-1-f", "sbxd-a-b-1-f", /* of instance a-b */
+	    "sbxd-a-1-1-f",				 /* of instance a-1 */
+	    "sbxd-a-1-ab-1-f",				 /* of instance a-1-ab */
+	};
 	char longest[80];
 
 	(void)state;
-	assert_true(site_owns_name(&site, "sbxd-a-1"));
-	assert_true(site_owns_name(&site, "sbxd-a-b-1"));
-	assert_false(site_owns_name(&site, "sbxd-a-"));
-	assert_false(site_owns_name(&site, "sbxd-a"));
-	assert_false(site_owns_name(&site, "sbxd-ab-1"));
-	assert_false(site_owns_name(&site, "sbxd-b-1"));
-	assert_false(site_owns_name(&site, ""));
-	assert_false(site_owns_name(&site, "sbxd-a-x/../y"));
-	memset(longest, 'x', sizeof(longest));
-	memcpy(longest, "sbxd-a-", 7);
+	assert_true(site_owns_name(&site, "sbxd-a-0-1"));
+	assert_true(site_owns_name(&site, "sbxd-a-1023-18f00000000000ab"));
+	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
+		if (site_owns_name(&site, foreign[i]))
+			fail_msg("%s", foreign[i]);
+	}
+	memset(longest, 'f', sizeof(longest));
+	memcpy(longest, "sbxd-a-1-", 9);
 	longest[SITE_NAME - 1] = '\0';
 	assert_true(site_owns_name(&site, longest));
-	longest[SITE_NAME - 1] = 'x';
+	longest[SITE_NAME - 1] = 'f';
 	longest[SITE_NAME] = '\0';
 	assert_false(site_owns_name(&site, longest));
 }
@@ -64,20 +69,20 @@ static void test_records(void **state)
 
 	(void)state;
 	assert_true(fd >= 0);
-	assert_int_equal(site_record_read(&site, "sbxd-a-1", &pid, &start), -ENOENT);
-	assert_int_equal(site_record_write(&site, "sbxd-a-1", 77, 123456789012345ULL), 0);
-	assert_int_equal(site_record_write(&site, "sbxd-a-1", 78, 1), -EEXIST);
-	assert_int_equal(site_record_read(&site, "sbxd-a-1", &pid, &start), 0);
+	assert_int_equal(site_record_read(&site, "sbxd-a-1-1", &pid, &start), -ENOENT);
+	assert_int_equal(site_record_write(&site, "sbxd-a-1-1", 77, 123456789012345ULL), 0);
+	assert_int_equal(site_record_write(&site, "sbxd-a-1-1", 78, 1), -EEXIST);
+	assert_int_equal(site_record_read(&site, "sbxd-a-1-1", &pid, &start), 0);
 	assert_int_equal(pid, 77);
 	assert_int_equal(start, 123456789012345ULL);
-	assert_int_equal(site_record_write(&site, "sbxd-a-2", 1, 1), 0);
+	assert_int_equal(site_record_write(&site, "sbxd-a-2-1", 1, 1), 0);
 	assert_int_equal(site_names_add_dir(&names, &site, fd, "boxes"), 0);
 	assert_int_equal(site_names_add_dir(&names, &site, fd, "boxes"), 0);
 	assert_int_equal(site_names_add_dir(&names, &site, fd, "missing"), 0);
 	assert_int_equal(names.count, 2);
 	site_names_free(&names);
-	assert_int_equal(site_record_remove(&site, "sbxd-a-1"), 0);
-	assert_int_equal(site_record_remove(&site, "sbxd-a-1"), 0);
+	assert_int_equal(site_record_remove(&site, "sbxd-a-1-1"), 0);
+	assert_int_equal(site_record_remove(&site, "sbxd-a-1-1"), 0);
 }
 
 static void test_names_grow(void **state)

@@ -98,7 +98,7 @@ static inline int stage_setup(void **state)
 	(void)snprintf(s->dir, sizeof(s->dir), "/tmp/sbxd-worker-test-XXXXXX");
 	assert_non_null(mkdtemp(s->dir));
 	(void)snprintf(s->instance, sizeof(s->instance), "wt%d", (int)getpid());
-	(void)snprintf(s->name, sizeof(s->name), "sbxd-%s-box0", s->instance);
+	(void)snprintf(s->name, sizeof(s->name), "sbxd-%s-0-1", s->instance);
 	s->site = (struct driver_site){
 	    .instance = s->instance,
 	    .state_dir = s->dir,
