@@ -72,9 +72,11 @@ struct driver {
 	int (*probe)(const struct driver_site *site, struct driver_facts *facts, struct err *err);
 
 	/*
-	 * Janitor, once for each image and before its first start(): builds what the boxes of that
-	 * image share (filters, directories, cgroup parents) and writes what start() needs of it
-	 * into site->prepared. 0 or -errno.
+	 * Janitor, for each image and before this supervisor's first start() of it: builds what the
+	 * boxes of that image share (filters, directories, cgroup parents), or takes what an
+	 * earlier supervisor of the instance built if it would be the same today, and writes what
+	 * start() needs of it into site->prepared. Live boxes keep what they were made of. 0 or
+	 * -errno.
 	 */
 	int (*prepare)(const struct driver_site *site, const char *image, struct err *err);
 

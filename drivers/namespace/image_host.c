@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -271,4 +273,45 @@ int image_build_host(int dirfd, struct ns_prepared *prep, struct err *err)
 	if (rc == 0)
 		rc = image_copy_etc(dirfd, err);
 	return rc;
+}
+
+/* FNV-1a over the bytes of the number. */
+static void stamp_add(uint64_t *stamp, uint64_t number)
+{
+	for (int i = 0; i < 64; i += 8)
+		*stamp = (*stamp ^ (number >> i & 0xff)) * 0x100000001b3ULL;
+}
+
+/* Which file it is; with `contents` also when it, or which entries a directory has, changed. */
+static void stamp_add_file(uint64_t *stamp, const char *dir, const char *name, bool contents)
+{
+	char path[PATH_MAX];
+	struct stat st = {0};
+
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+	(void)stat(path, &st); /* what is not there stays 0 */
+	stamp_add(stamp, st.st_dev);
+	stamp_add(stamp, st.st_ino);
+	if (contents) {
+		stamp_add(stamp, (uint64_t)st.st_mtim.tv_sec);
+		stamp_add(stamp, (uint64_t)st.st_mtim.tv_nsec);
+	}
+}
+
+uint64_t image_stamp(const char *image)
+{
+	uint64_t stamp = 0xcbf29ce484222325ULL;
+
+	if (strcmp(image, IMAGE_HOST) != 0) {
+		stamp_add_file(&stamp, image, ".", false);
+		return stamp;
+	}
+	stamp_add_file(&stamp, "/usr", ".", false);
+	for (size_t i = 0; i < COUNT(top_level); i++)
+		stamp_add_file(&stamp, "", top_level[i], false);
+	for (size_t i = 0; i < COUNT(etc_copies); i++)
+		stamp_add_file(&stamp, "/etc", etc_copies[i], true);
+	for (size_t i = 0; i < COUNT(ssl_copies); i++)
+		stamp_add_file(&stamp, "/etc/ssl", ssl_copies[i], true);
+	return stamp;
 }

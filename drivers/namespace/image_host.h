@@ -8,7 +8,7 @@
 #ifndef SBXD_DRIVERS_NAMESPACE_IMAGE_HOST_H
 #define SBXD_DRIVERS_NAMESPACE_IMAGE_HOST_H
 
-#include <stdbool.h>
+#include <stdint.h>
 
 #include "drivers/namespace/prepared.h"
 #include "lib/err.h"
@@ -23,5 +23,11 @@ int image_build_base(int dirfd, struct err *err);
  * real ones, on hosts without a merged /usr. 0 or -errno.
  */
 int image_build_host(int dirfd, struct ns_prepared *prep, struct err *err);
+
+/*
+ * A number that is another when the layer of the image would be: /usr or the image directory is
+ * another one, or the files of /etc that are copied have changed.
+ */
+uint64_t image_stamp(const char *image);
 
 #endif

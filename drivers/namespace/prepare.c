@@ -1,6 +1,9 @@
 /*
  * prepare: what all boxes of an instance share, its making and its end. Janitor. If it dies
  * half-way, the next prepare() begins again and finish() removes all of it.
+ *
+ * Only layers are kept from one prepare() to the next: all else is made in less time than it would
+ * take to know whether it is still right.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,14 +15,12 @@
 
 #include "drivers/namespace/cgroup_site.h"
 #include "drivers/namespace/filter.h"
-#include "drivers/namespace/image_host.h"
+#include "drivers/namespace/layer.h"
 #include "drivers/namespace/namespace.h"
 #include "drivers/namespace/prepare.h"
 #include "drivers/namespace/site.h"
-#include "drivers/namespace/userns.h"
+#include "lib/fault.h"
 #include "lib/fd.h"
-
-#define IMAGE_PREFIX "image-"
 
 /* What runc hides too, less what a box has no /sys for. */
 static const struct ns_mask masks[] = {
@@ -53,52 +54,6 @@ static void prepare_masks(struct ns_prepared *prep)
 	}
 }
 
-static int prepare_check_image(const char *image, struct err *err)
-{
-	struct stat st;
-
-	if (!strcmp(image, IMAGE_HOST))
-		return 0;
-	if (image[0] != '/')
-		return err_set(err, EINVAL,
-		    "image %s: this driver takes \"" IMAGE_HOST
-		    "\" or the absolute path of a root directory",
-		    image);
-	if (strlen(image) >= NS_PATH)
-		return err_sys(err, ENAMETOOLONG, "image %s", image);
-	if (stat(image, &st) < 0)
-		return err_sys(err, errno, "image %s", image);
-	if (!S_ISDIR(st.st_mode))
-		return err_sys(err, ENOTDIR, "image %s", image);
-	return 0;
-}
-
-int prepare_layers(const char *dir, const char *image, struct ns_prepared *prep, struct err *err)
-{
-	char path[NS_PATH];
-	FD_SCOPED int fd = -1;
-	int rc = prepare_check_image(image, err);
-
-	if (rc < 0)
-		return rc;
-	if (snprintf(path, sizeof(path), "%s/" IMAGE_PREFIX "XXXXXX", dir) >= (int)sizeof(path))
-		return err_sys(err, ENAMETOOLONG, "directory %s", dir);
-	if (!mkdtemp(path))
-		return err_sys(err, errno, "make %s", path);
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return err_sys(err, errno, "open %s", path);
-	(void)snprintf(prep->image, sizeof(prep->image), "%s", image);
-	(void)snprintf(prep->lower[0], NS_PATH, "%s", path);
-	if (strcmp(image, IMAGE_HOST) != 0) {
-		(void)snprintf(prep->lower[1], NS_PATH, "%s", image);
-		return image_build_base(fd, err);
-	}
-	(void)snprintf(prep->lower[1], NS_PATH, "/usr");
-	prep->flags |= NS_F_USR;
-	return image_build_host(fd, prep, err);
-}
-
 int prepare_fill(struct ns_prepared *prep, struct err *err)
 {
 	prep->magic = NS_MAGIC;
@@ -114,35 +69,19 @@ static int prepare_write(int fd, const struct ns_prepared *prep, struct err *err
 	return 0;
 }
 
-/* Where the layer's files can be every box's own, if there is such a place; else in `run`. */
-static const char *prepare_choose_dir(
-    const struct driver_site *site, const char *run, const char *state)
-{
-	if (!site->uid_base || userns_can_map_layer(run, site->uid_base))
-		return run;
-	if (mkdir(state, 0700) < 0 && errno != EEXIST)
-		return run;
-	return userns_can_map_layer(state, site->uid_base) ? state : run;
-}
-
 static int prepare_all(
     const struct driver_site *site, const char *image, struct ns_prepared *prep, struct err *err)
 {
-	char run[NS_PATH];
-	char state[NS_PATH];
 	FD_SCOPED int dir = site_dir_make(site, err);
 	int rc;
 
 	if (dir < 0)
 		return dir;
-	rc = site_dir_path(site, run);
-	if (rc == 0)
-		rc = site_state_path(site, state);
-	if (rc < 0)
-		return err_sys(err, -rc, "directories of instance %s", site->instance);
-	rc = prepare_layers(prepare_choose_dir(site, run, state), image, prep, err);
+	rc = layer_get(site, image, prep, err);
+	FAULT_POINT("driver.namespace.prepare.layered");
 	if (rc == 0)
 		rc = cgroup_site_prepare(site, dir, prep, err);
+	FAULT_POINT("driver.namespace.prepare.cgroups");
 	if (rc == 0)
 		rc = prepare_fill(prep, err);
 	return rc;
@@ -174,6 +113,7 @@ int namespace_finish(const struct driver_site *site, struct err *err)
 	char path[NS_PATH];
 	int rc = prepare_forget_cgroups(site);
 
+	FAULT_POINT("driver.namespace.finish");
 	if (rc < 0)
 		return err_sys(err, -rc, "remove the cgroups of instance %s", site->instance);
 	rc = site_dir_path(site, path);
@@ -181,6 +121,10 @@ int namespace_finish(const struct driver_site *site, struct err *err)
 		rc = site_remove_tree(AT_FDCWD, path);
 	if (rc == 0)
 		rc = site_state_path(site, path);
+	if (rc == 0)
+		rc = site_remove_tree(AT_FDCWD, path);
+	if (rc == 0)
+		rc = site_trial_path(site, path);
 	if (rc == 0)
 		rc = site_remove_tree(AT_FDCWD, path);
 	if (rc < 0)

@@ -4,18 +4,22 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "drivers/namespace/box.h"
 #include "drivers/namespace/cgroup_site.h"
 #include "drivers/namespace/child.h"
+#include "drivers/namespace/layer.h"
 #include "drivers/namespace/namespace.h"
 #include "drivers/namespace/prepare.h"
 #include "drivers/namespace/site.h"
 #include "lib/clock.h"
+#include "lib/fault.h"
 #include "lib/fd.h"
 
 #define TRIAL_NS (10 * NS_PER_S)
@@ -89,33 +93,52 @@ static int probe_explain(int rc, struct err *err)
 /* Any directory that a box could be made of; this one makes the same layers as `host`. */
 #define TRIAL_IMAGE "/usr"
 
-/* Starts a box from a directory of its own, which is gone afterwards. */
-static int probe_trial(const struct driver_site *site, struct err *err)
+/* Its name is fixed: what a probe that was killed has left goes with the next. */
+static int probe_make_layer(const char *dir, struct ns_prepared *prep, struct err *err)
 {
-	char dir[NS_PATH];
-	struct ns_prepared *prep = calloc(1, sizeof(*prep));
+	int rc = site_remove_tree(AT_FDCWD, dir);
+
+	if (rc < 0)
+		return err_sys(err, -rc, "remove %s", dir);
+	if (mkdir(dir, 0700) < 0)
+		return err_sys(err, errno, "make %s", dir);
+	return layer_make(dir, TRIAL_IMAGE, prep, err);
+}
+
+static int probe_start(const struct driver_site *site, struct ns_prepared *prep, struct err *err)
+{
 	struct driver_spec spec = {
 	    .name = "trial",
-	    .image = TRIAL_IMAGE,
+	    .image = prep->image,
 	    .disk_mib = 1,
 	    .guest = -1,
 	    .deadline_ns = clock_now_ns() + TRIAL_NS,
 	};
-	int rc;
+	int rc = prepare_fill(prep, err);
 
-	if (snprintf(dir, sizeof(dir), "%s/namespace-trial-XXXXXX", site->runtime_dir) >=
-		(int)sizeof(dir) ||
-	    !prep || !mkdtemp(dir)) {
+	return rc == 0 ? ns_box_start(site, prep, &spec, true, NULL, NULL, err) : rc;
+}
+
+/* Starts a box from layers that are there already, else from some that are gone afterwards. */
+static int probe_trial(const struct driver_site *site, struct err *err)
+{
+	char dir[NS_PATH];
+	struct ns_prepared *prep = calloc(1, sizeof(*prep));
+	bool own = false;
+	int rc = prep ? site_trial_path(site, dir) : -ENOMEM;
+
+	if (rc < 0) {
 		free(prep);
-		return err_sys(err, errno, "make a directory in %s", site->runtime_dir);
+		return err_sys(err, -rc, "try a box in %s", site->runtime_dir);
 	}
-	rc = prepare_layers(dir, TRIAL_IMAGE, prep, err);
+	own = layer_find_any(site, prep) < 0;
+	if (own)
+		rc = probe_make_layer(dir, prep, err);
 	if (rc == 0)
-		rc = prepare_fill(prep, err);
-	if (rc == 0)
-		rc = ns_box_start(site, prep, &spec, true, NULL, NULL, err);
+		rc = probe_start(site, prep, err);
+	FAULT_POINT("driver.namespace.probe.tried");
 	free(prep);
-	if (site_remove_tree(AT_FDCWD, dir) < 0 && rc == 0)
+	if (own && site_remove_tree(AT_FDCWD, dir) < 0 && rc == 0)
 		rc = err_sys(err, errno, "remove %s", dir);
 	return rc;
 }

@@ -16,21 +16,27 @@
 
 #include "lib/fd.h"
 
-static int site_path(const char *dir, const struct driver_site *site, char out[NS_PATH])
+static int site_path(
+    const char *dir, const struct driver_site *site, const char *suffix, char out[NS_PATH])
 {
-	int n = snprintf(out, NS_PATH, "%s/namespace-%s", dir, site->instance);
+	int n = snprintf(out, NS_PATH, "%s/namespace-%s%s", dir, site->instance, suffix);
 
 	return n < 0 || n >= NS_PATH ? -ENAMETOOLONG : 0;
 }
 
 int site_dir_path(const struct driver_site *site, char out[NS_PATH])
 {
-	return site_path(site->runtime_dir, site, out);
+	return site_path(site->runtime_dir, site, "", out);
 }
 
 int site_state_path(const struct driver_site *site, char out[NS_PATH])
 {
-	return site_path(site->state_dir, site, out);
+	return site_path(site->state_dir, site, "", out);
+}
+
+int site_trial_path(const struct driver_site *site, char out[NS_PATH])
+{
+	return site_path(site->runtime_dir, site, ".trial", out);
 }
 
 int site_dir_open(const struct driver_site *site)

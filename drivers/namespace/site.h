@@ -6,10 +6,12 @@
  *                    run in another cgroup and must still find them
  *       boxes/NAME   "pid start" of a box's first process, only where there is no cgroup to find
  *                    it by
- *       image-XXXXXX layers made by prepare()
+ *       image-XXXXXX layers made by prepare(), and image-XXXXXX.made: see layer_note.h
+ *   <runtime_dir>/namespace-<instance>.trial/
+ *                    the layer of probe()'s trial, while it lasts
  *   <state_dir>/namespace-<instance>/
- *       image-XXXXXX the same, where the runtime directory's file system cannot show files to each
- *                    box as its own (tmpfs before Linux 6.3)
+ *       image-XXXXXX the same as above, where the runtime directory's file system cannot show files
+ * to each box as its own (tmpfs before Linux 6.3)
  */
 #ifndef SBXD_DRIVERS_NAMESPACE_SITE_H
 #define SBXD_DRIVERS_NAMESPACE_SITE_H
@@ -28,6 +30,9 @@ int site_dir_path(const struct driver_site *site, char out[NS_PATH]);
 
 /* The same for the one in the state directory. */
 int site_state_path(const struct driver_site *site, char out[NS_PATH]);
+
+/* The same for the directory of probe()'s trial. No instance has its name: a dot is in none. */
+int site_trial_path(const struct driver_site *site, char out[NS_PATH]);
 
 /* Makes the instance's directory (and boxes/ in it) and opens it. Descriptor (caller's) or -errno.
  */

@@ -80,7 +80,7 @@ static void start_trial(struct place *p, const struct ns_prepared *prep)
 {
 	struct err err = {0};
 	struct driver_spec spec = {
-	    .name = "sbxd-prep-1",
+	    .name = "sbxd-prep-1-1",
 	    .image = "host",
 	    .disk_mib = 1,
 	    .guest = -1,
@@ -138,22 +138,54 @@ static void test_ordinary_user(void **state)
 	prepare_and_try(p, p->plain);
 }
 
-/* Each prepare() makes layers of its own; finish() removes them all. */
-static void test_every_prepare_has_its_own_layers(void **state)
+static void read_prepared(const struct place *p, struct ns_prepared *out)
+{
+	assert_int_equal(pread(p->site.prepared, out, sizeof(*out), 0), sizeof(*out));
+}
+
+/* What a supervisor gets is the same as what the one before it got; finish() removes it. */
+static void test_prepare_again_is_the_same(void **state)
 {
 	struct place *p = *state;
+	struct ns_prepared *first = calloc(2, sizeof(*first));
 	struct err err = {0};
-	char path[128];
 	struct stat st;
 
-	for (int i = 0; i < 3; i++)
-		assert_int_equal(namespace_prepare(&p->site, "host", &err), 0);
-	(void)snprintf(path, sizeof(path), "%s/namespace-prep", p->plain);
-	assert_int_equal(stat(path, &st), 0);
-	/* itself, its parent, boxes, and three layers */
-	assert_int_equal(st.st_nlink, 6);
+	assert_non_null(first);
+	assert_int_equal(namespace_prepare(&p->site, "host", &err), 0);
+	read_prepared(p, first);
+	assert_true(first->filter_len > 0 && first->mask_count > 0);
+	fd_close(&p->site.prepared);
+	p->site.prepared = memfd_create("prepared", MFD_CLOEXEC);
+	assert_true(p->site.prepared >= 0);
+	assert_int_equal(namespace_prepare(&p->site, "host", &err), 0);
+	read_prepared(p, first + 1);
+	assert_memory_equal(first, first + 1, sizeof(*first));
+	assert_int_equal(stat(first->lower[0], &st), 0);
 	assert_int_equal(namespace_finish(&p->site, &err), 0);
-	assert_int_equal(stat(path, &st), -1);
+	assert_int_equal(stat(first->lower[0], &st), -1);
+	free(first);
+}
+
+/* Where a layer is, the trial of probe() needs none of its own: here it could not make one. */
+static void test_probe_tries_with_the_layer_that_is_there(void **state)
+{
+	struct place *p = *state;
+	struct driver_facts facts = {.isolation = ""};
+	struct err err = {0};
+	char path[NS_PATH];
+	FD_SCOPED int fd = -1;
+
+	assert_int_equal(site_trial_path(&p->site, path), 0);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_true(namespace_probe(&p->site, &facts, &err) < 0);
+	assert_int_equal(namespace_prepare(&p->site, "host", &err), 0);
+	if (namespace_probe(&p->site, &facts, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_string_equal(facts.isolation, "namespace");
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(namespace_finish(&p->site, &err), 0);
 }
 
 static int find_v2(char parent[NS_PATH])
@@ -208,7 +240,8 @@ int main(void)
 	    PLACE(test_layer_goes_where_it_can_be_mapped),
 	    PLACE(test_no_place_can_be_mapped),
 	    PLACE(test_ordinary_user),
-	    PLACE(test_every_prepare_has_its_own_layers),
+	    PLACE(test_prepare_again_is_the_same),
+	    PLACE(test_probe_tries_with_the_layer_that_is_there),
 	    PLACE(test_clone_into_v2),
 	};
 
