@@ -6,6 +6,18 @@
  * Drivers run in the worker (start .. stats) and in the janitor (probe .. finish), never in sbxd.
  * All functions may block, but not past their deadline. A new driver is one file or folder that
  * ends in a `const struct driver`, and one row in drivers/registry.c.
+ *
+ * Boxes are named sbxd-<instance>-<slot>-<generation in hex>. Whatever a driver keeps on the host
+ * for a box, it finds by that name: after a crash the name is all that is left. A name of another
+ * instance, even if its name begins with ours, is refused with -EINVAL.
+ *
+ * When a worker dies its box dies too, by itself and soon: the namespace driver has the kernel kill
+ * the box's first process (parent-death signal), and with it all others. So a box is alive only
+ * together with its worker, and a new supervisor takes over both or none; cleanup() of a box whose
+ * worker is gone finds at most what is already ending.
+ *
+ * Two janitors of one runtime directory take turns. Each call of one may be cut off by SIGKILL at
+ * any point, and is made again then.
  */
 #ifndef SBXD_DRIVERS_DRIVER_H
 #define SBXD_DRIVERS_DRIVER_H
@@ -85,9 +97,17 @@ struct driver {
 	int (*list)(const struct driver_site *site, driver_list_fn *fn, void *ctx);
 
 	/*
+	 * Janitor, when a new supervisor takes over live boxes, for each that is to live on: proves
+	 * that the box `name` is there, whole: its first process lives, and what it needs on the
+	 * host exists. Changes nothing. 0; -ESRCH when nothing of it is there; -EUCLEAN when
+	 * something is, but no live box; or -errno. *err says what is missing.
+	 */
+	int (*adopt)(const struct driver_site *site, const char *name, struct err *err);
+
+	/*
 	 * Janitor. Makes sure that no process of the box `name` is left, then removes all it left
 	 * behind. pid and start (0 when not known) name its first process. Idempotent: nothing
-	 * there is success. 0 or -errno.
+	 * there is success, also when another process does the same. 0 or -errno.
 	 */
 	int (*cleanup)(const struct driver_site *site, const char *name, pid_t pid, uint64_t start,
 	    struct err *err);

@@ -169,6 +169,21 @@ void cgroup_read_stats(const struct cgroup_set *set, struct driver_stats *out)
 				  : cgroup_read_number(set->cpu, "");
 }
 
+int cgroup_is_used(const char *parent, const char *name)
+{
+	char path[NS_PATH + 64 + sizeof("/cgroup.procs")];
+	FD_SCOPED int fd = -1;
+	char byte;
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "%s/%s/cgroup.procs", parent, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, &byte, 1); /* what has exited is not in it */
+	if (n < 0)
+		return errno == ENODEV ? -ENOENT : -errno; /* removed between open and read */
+	return n > 0;
+}
+
 /* A pid read from cgroup.procs may be another process's by now: signal only one that is inside. */
 static void cgroup_kill_member(pid_t pid, const char *name)
 {

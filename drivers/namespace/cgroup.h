@@ -34,6 +34,10 @@ int cgroup_attach(const struct cgroup_set *set, uint32_t i, pid_t pid);
 void cgroup_open_stats(const struct ns_prepared *prep, struct cgroup_set *set);
 void cgroup_read_stats(const struct cgroup_set *set, struct driver_stats *out);
 
+/* 1 when a live process is in <parent>/<name>, 0 when none is, -ENOENT when it is not there. Or
+ * -errno. */
+int cgroup_is_used(const char *parent, const char *name);
+
 /*
  * Kills what is in <parent>/<name> until nothing is, then removes it: at most to deadline_ns. 0
  * (also when it is not there), -ETIMEDOUT, -errno.

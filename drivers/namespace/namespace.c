@@ -105,6 +105,7 @@ const struct driver driver_namespace = {
     .probe = namespace_probe,
     .prepare = namespace_prepare,
     .list = namespace_list,
+    .adopt = namespace_adopt,
     .cleanup = namespace_cleanup,
     .finish = namespace_finish,
     .start = namespace_start,

@@ -22,6 +22,7 @@
 static int (*const groups[])(void) = {
     conformance_lifecycle,
     conformance_crash,
+    conformance_takeover,
     conformance_isolation,
     conformance_limits,
     conformance_image,
