@@ -85,6 +85,9 @@ static int clean_up(struct sbxd *s, struct err *err)
 	rc = order_and_wait(s, CTL_SWEEP, kept, &a, err);
 	if (rc == 0 && a.answer.count)
 		log_warn("%u boxes that a dead supervisor left were cleaned up", a.answer.count);
+	if (rc == 0 && a.answer.missing)
+		log_error("%u boxes of living workers are not there: their workers will say so",
+		    a.answer.missing);
 	FAULT_POINT("sbxd.start.swept");
 	if (rc == 0 && pool_count(s->pool, SLOT_FREE) == s->seg.slot_count)
 		rc = order_and_wait(s, CTL_FINISH, -1, &a, err);

@@ -151,6 +151,15 @@ void reconcile_strays(struct sbxd *s)
 
 /* ---- boxes ---- */
 
+/* As restore_boxes() has found it: up when the last supervisor died, and its worker lives. */
+static bool lives_on(const struct sbxd *s, uint32_t slot)
+{
+	uint32_t state = s->parts[slot].state;
+
+	return s->workers[slot] && (state == SLOT_STOCK || state == SLOT_ACTIVE ||
+				       state == SLOT_CHECKING || state == SLOT_WARM);
+}
+
 int reconcile_kept(const struct sbxd *s)
 {
 	int fd = memfd_create("sbxd-kept", MFD_CLOEXEC);
@@ -159,11 +168,14 @@ int reconcile_kept(const struct sbxd *s)
 		return -errno;
 	for (uint32_t i = 0; i < s->seg.slot_count; i++) {
 		const struct slot_sup *part = &s->parts[i];
-		size_t len = strlen(part->name) + 1;
+		char entry[sizeof(part->name) + 1];
+		int len = snprintf(entry, sizeof(entry), "%c%s",
+			      lives_on(s, i) ? CTL_KEEP_LIVE : CTL_KEEP_ENDING, part->name) +
+			  1;
 
-		if (len == 1 || part->state == SLOT_FREE || part->state == SLOT_QUARANTINED)
+		if (!part->name[0] || part->state == SLOT_FREE || part->state == SLOT_QUARANTINED)
 			continue;
-		if (write(fd, part->name, len) != (ssize_t)len) {
+		if (write(fd, entry, (size_t)len) != len) {
 			fd_close(&fd);
 			return -ENOSPC;
 		}

@@ -20,8 +20,8 @@ int reconcile_table(struct sbxd *s, struct err *err);
 void reconcile_strays(struct sbxd *s);
 
 /*
- * A memfd with the names of all boxes that are in the table, each ended by a NUL: those that
- * CTL_SWEEP shall spare. The caller's; or -errno.
+ * A memfd with the names of all boxes that are in the table, as CTL_SWEEP takes those that it shall
+ * keep. The caller's; or -errno.
  */
 int reconcile_kept(const struct sbxd *s);
 

@@ -64,9 +64,10 @@ enum ctl_type {
 	CTL_PREPARE, /* struct ctl_prepare, fd: a memfd to write what is prepared for the image to
 		      */
 	CTL_CLEANUP, /* struct ctl_cleanup: prove a box's processes gone, remove what it left */
-	CTL_SWEEP, /* struct ctl_prepare, fd: a memfd of names, each ended by a NUL. Cleans up every
-		      box whose name has the instance's prefix and is not among them */
-	CTL_FINISH, /* struct ctl_prepare: remove what the driver keeps for the whole instance */
+	CTL_SWEEP,   /* struct ctl_prepare, fd: a memfd of names to keep, each after its CTL_KEEP_*
+			and   ended by a NUL. Cleans up every box of the instance that is not among
+			them,   and looks whether those are there that are to live on */
+	CTL_FINISH,  /* struct ctl_prepare: remove what the driver keeps for the whole instance */
 
 	/* janitor -> sbxd */
 	CTL_DONE, /* struct ctl_done */
@@ -170,13 +171,17 @@ struct ctl_cleanup {
 	uint64_t box_start;
 };
 
+/* Why CTL_SWEEP is to keep a box. */
+#define CTL_KEEP_LIVE '+'   /* it is taken over */
+#define CTL_KEEP_ENDING '-' /* half-made or being closed: its worker or CTL_CLEANUP ends it */
+
 struct ctl_done {
 	int32_t code;	    /* errno value, 0 done */
-	uint32_t count;	    /* boxes found, for CTL_SWEEP */
+	uint32_t count;	    /* CTL_SWEEP: boxes cleaned up */
 	char isolation[16]; /* CTL_PREPARE, as the next two */
 	char warning[256];  /* limits that this host cannot enforce; empty when it can */
 	uint32_t pauses; /* 1: the driver pauses warm boxes, so it wants CTL_PARK and CTL_PROMOTE */
-	uint32_t reserved;
+	uint32_t missing; /* CTL_SWEEP: boxes of CTL_KEEP_LIVE that are not there, or not alive */
 	char text[CTL_TEXT]; /* why it failed, and how to mend it */
 };
 

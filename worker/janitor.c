@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 
 #include "drivers/driver.h"
+#include "lib/fault.h"
 #include "lib/fd.h"
 #include "lib/log.h"
 
@@ -63,18 +64,23 @@ static int janitor_cleanup(const struct driver *driver, const struct driver_site
 
 /* Names are collected first: cleaning up changes what is being listed. */
 struct janitor_names {
-	const char *kept; /* each ended by a NUL */
+	const char *kept; /* each after its CTL_KEEP_* and ended by a NUL */
 	size_t kept_len;
 	char (*names)[NAME_LEN];
 	size_t count;
 };
 
+/* The first entry for at == NULL, else the one after it; NULL past the last. */
+static const char *janitor_next_kept(const struct janitor_names *n, const char *at)
+{
+	at = at ? at + strlen(at) + 1 : n->kept;
+	return at < n->kept + n->kept_len ? at : NULL;
+}
+
 static bool janitor_is_kept(const struct janitor_names *n, const char *name)
 {
-	const char *end = n->kept + n->kept_len;
-
-	for (const char *at = n->kept; at < end; at += strlen(at) + 1) {
-		if (!strcmp(at, name))
+	for (const char *at = janitor_next_kept(n, NULL); at; at = janitor_next_kept(n, at)) {
+		if (*at && !strcmp(at + 1, name))
 			return true;
 	}
 	return false;
@@ -113,27 +119,59 @@ static int janitor_read_kept(int fd, struct janitor_names *n)
 	return text[n->kept_len - 1] == '\0' ? 0 : -EBADMSG;
 }
 
-static int janitor_sweep(const struct driver *driver, const struct driver_site *site,
-    const union ctl_body *body, struct ctl_done *done, struct err *err)
+/* What is not there is no failure of ours: its worker lives, and will find out. */
+static uint32_t janitor_adopt(
+    const struct driver *driver, const struct driver_site *site, const struct janitor_names *n)
 {
-	struct janitor_names n = {0};
-	struct err one = {0};
-	int rc = janitor_read_kept(site->prepared, &n);
+	uint32_t missing = 0;
 
-	(void)body;
-	if (rc == 0)
-		rc = driver->list(site, janitor_collect, &n);
-	if (rc < 0)
-		(void)err_sys(err, -rc, "list the boxes of instance %s", site->instance);
-	/* One that resists must not keep the others. */
-	for (size_t i = 0; i < n.count; i++) {
-		if (driver->cleanup(site, n.names[i], 0, 0, &one) == 0) {
-			done->count++;
+	for (const char *at = janitor_next_kept(n, NULL); at; at = janitor_next_kept(n, at)) {
+		struct err one = {0};
+
+		if (*at != CTL_KEEP_LIVE || driver->adopt(site, at + 1, &one) == 0)
+			continue;
+		log_error("%s", one.text);
+		missing++;
+	}
+	return missing;
+}
+
+/* One that resists must not keep the others. 0, or the first failure. */
+static int janitor_clean_all(const struct driver *driver, const struct driver_site *site,
+    const struct janitor_names *n, uint32_t *cleaned, struct err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < n->count; i++) {
+		struct err one = {0};
+
+		if (driver->cleanup(site, n->names[i], 0, 0, &one) == 0) {
+			++*cleaned;
 			continue;
 		}
 		log_error("%s", one.text);
 		if (rc == 0)
 			rc = err_set(err, one.code, "%s", one.text);
+	}
+	return rc;
+}
+
+static int janitor_sweep(const struct driver *driver, const struct driver_site *site,
+    const union ctl_body *body, struct ctl_done *done, struct err *err)
+{
+	struct janitor_names n = {0};
+	int rc = janitor_read_kept(site->prepared, &n);
+
+	(void)body;
+	if (rc == 0)
+		rc = driver->list(site, janitor_collect, &n);
+	FAULT_POINT("janitor.sweep.listed");
+	if (rc < 0) {
+		(void)err_sys(err, -rc, "list the boxes of instance %s", site->instance);
+	} else {
+		done->missing = janitor_adopt(driver, site, &n);
+		FAULT_POINT("janitor.sweep.adopted");
+		rc = janitor_clean_all(driver, site, &n, &done->count, err);
 	}
 	free(n.names);
 	if (n.kept_len)
@@ -246,7 +284,9 @@ static int janitor_serve_one(uint8_t *packet, int *lock)
 	rc = janitor_fn_of(&msg) ? janitor_take_turn(&msg.body.prepare.site, lock) : 0;
 	if (rc < 0)
 		return rc; /* sbxd starts another, which tries again */
+	FAULT_POINT("janitor.turn");
 	janitor_handle(&msg, msg.fd, &done);
+	FAULT_POINT("janitor.done");
 	fd_close(&msg.fd);
 	rc = janitor_answer(msg.head.seq, &done);
 	return rc < 0 ? rc : 1;
@@ -264,7 +304,9 @@ int janitor_main(void)
 		(void)signal(ignored[i], SIG_IGN);
 	while (rc > 0)
 		rc = janitor_serve_one(packet, &lock);
-	if (rc < 0 && rc != -EPIPE) /* sbxd is gone */
+	if (rc == -EPIPE) /* sbxd is gone */
+		rc = 0;
+	if (rc < 0)
 		log_error("janitor: %s", strerror(-rc));
 	free(packet);
 	return rc < 0;

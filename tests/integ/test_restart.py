@@ -59,6 +59,21 @@ class Crash(RestartTest):
             self.assertEqual(self.d.release(b["box_id"], b["lease_id"]).json["status"], "running")
             self.assertEqual(self.d.release(b["box_id"], again["lease_id"]).json["status"], "warm")
 
+    def test_a_box_that_died_meanwhile_is_noticed(self):
+        """Its worker lives, but is stopped: nobody else can say so."""
+        box = self.d.acquire("u", "gone")["box_id"]
+        spared = self.d.acquire("u", "spared")["box_id"]
+        about = self.d.inspect(box)
+        os.kill(about["pid"], signal.SIGSTOP)
+        os.kill(about["box_pid"], signal.SIGKILL)
+        self.crash()
+        self.assertRegex(self.d.log(), rf"box sbxd-{self.d.instance}-\d+-{about['generation']:x}: no process in")
+        self.assertIn("1 boxes of living workers are not there", self.d.log())
+        os.kill(about["pid"], signal.SIGCONT)
+        wait_for("the worker to say so", lambda: self.d.get(f"/v1/boxes/{box}").status == 404)
+        self.assertEqual(self.d.acquire("u", "gone")["source"], "cold")
+        self.assertEqual(self.d.sh(spared, "echo alive"), "alive\n")
+
     def test_an_adopted_warm_box_is_always_checked(self):
         box = self.d.acquire("u", "checked")["box_id"]
         self.d.release(box)

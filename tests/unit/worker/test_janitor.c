@@ -8,15 +8,18 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/fd.h"
+#include "lib/proc.h"
 #include "worker/janitor.h"
 
 static char dir[] = "/tmp/sbxd-test-janitor-XXXXXX";
@@ -95,9 +98,10 @@ static void test_prepare_sweep_finish(void **state)
 	janitor_handle(&m, kept, &done);
 	assert_int_equal(done.code, 0);
 	assert_int_equal(done.count, 0);
-	assert_int_equal(write(kept, "sbxd-unit", 9), 9); /* a name without its end */
+	assert_int_equal(write(kept, "+sbxd-unit", 10), 10); /* a name without its end */
 	janitor_handle(&m, kept, &done);
 	assert_int_equal(done.code, EBADMSG);
+	assert_int_equal(done.missing, 0);
 
 	fill(&m, CTL_FINISH, "namespace");
 	janitor_handle(&m, prepared, &done);
@@ -111,11 +115,125 @@ static void test_cleanup_refuses_a_foreign_name(void **state)
 
 	(void)state;
 	fill(&m, CTL_CLEANUP, "namespace");
-	(void)snprintf(m.body.cleanup.name, sizeof(m.body.cleanup.name), "sbxd-other-1");
+	(void)snprintf(m.body.cleanup.name, sizeof(m.body.cleanup.name), "sbxd-other-1-1");
 	janitor_handle(&m, -1, &done);
 	assert_int_equal(done.code, EINVAL);
-	assert_non_null(strstr(done.text, "sbxd-other-1"));
+	assert_non_null(strstr(done.text, "sbxd-other-1-1"));
 }
+
+/* ---- what is to be kept ---- */
+
+static void box_name(char out[64], int slot)
+{
+	(void)snprintf(out, 64, "sbxd-jan%d-%d-1", (int)getpid(), slot);
+}
+
+static void box_path(char out[200], int slot)
+{
+	char name[64];
+
+	box_name(name, slot);
+	(void)snprintf(out, 200, "%s/namespace-jan%d/boxes/%s", dir, (int)getpid(), name);
+}
+
+/* The trace of a box: of this process if it lives, else of one that is long gone. */
+static void add_box(int slot, bool lives)
+{
+	char path[200];
+	uint64_t start = 0;
+	FILE *f;
+
+	box_path(path, slot);
+	assert_int_equal(proc_start_time(getpid(), &start), 0);
+	f = fopen(path, "we");
+	assert_non_null(f);
+	assert_true(
+	    fprintf(f, "%d %llu\n", (int)getpid(), (unsigned long long)(lives ? start : 1)) > 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static bool has_box(int slot)
+{
+	char path[200];
+
+	box_path(path, slot);
+	return access(path, F_OK) == 0;
+}
+
+/* The instance's directories, without what prepare() would put there. */
+static int setup_traces(void **state)
+{
+	char path[200];
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/namespace-jan%d", dir, (int)getpid());
+	assert_int_equal(mkdir(path, 0700), 0);
+	(void)strcat(path, "/boxes");
+	assert_int_equal(mkdir(path, 0700), 0);
+	return 0;
+}
+
+static int teardown_traces(void **state)
+{
+	struct ctl_done done;
+	struct ctl_msg m;
+
+	(void)state;
+	fill(&m, CTL_FINISH, "namespace");
+	janitor_handle(&m, -1, &done);
+	return done.code;
+}
+
+static void keep(int kept, char how, int slot)
+{
+	char name[64];
+
+	box_name(name, slot);
+	assert_true(dprintf(kept, "%c%s%c", how, name, '\0') > 0);
+}
+
+static void test_sweep_keeps_what_it_is_told(void **state)
+{
+	FD_SCOPED int kept = memfd_create("kept", MFD_CLOEXEC);
+	struct ctl_done done;
+	struct ctl_msg m;
+
+	(void)state;
+	for (int slot = 1; slot <= 4; slot++)
+		add_box(slot, slot == 1);
+	keep(kept, CTL_KEEP_LIVE, 1);
+	keep(kept, CTL_KEEP_ENDING, 2);
+	fill(&m, CTL_SWEEP, "namespace");
+	janitor_handle(&m, kept, &done);
+	assert_int_equal(done.code, 0);
+	assert_int_equal(done.count, 2);
+	assert_int_equal(done.missing, 0);
+	assert_true(has_box(1) && has_box(2));
+	assert_false(has_box(3) || has_box(4));
+}
+
+/* Dead, half there, not there: counted, and left to their workers. */
+static void test_sweep_counts_what_should_live_and_does_not(void **state)
+{
+	FD_SCOPED int kept = memfd_create("kept", MFD_CLOEXEC);
+	struct ctl_done done;
+	struct ctl_msg m;
+
+	(void)state;
+	add_box(1, true);
+	add_box(2, false);
+	for (int slot = 1; slot <= 3; slot++)
+		keep(kept, CTL_KEEP_LIVE, slot);
+	keep(kept, CTL_KEEP_ENDING, 4);
+	fill(&m, CTL_SWEEP, "namespace");
+	janitor_handle(&m, kept, &done);
+	assert_int_equal(done.code, 0);
+	assert_int_equal(done.missing, 2);
+	assert_int_equal(done.count, 0);
+	assert_true(has_box(1) && has_box(2));
+}
+
+/* ---- the process ---- */
 
 static pid_t spawn_janitor(int *control)
 {
@@ -169,6 +287,153 @@ static void test_process_answers_in_order_and_ends(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* ---- turns ---- */
+
+struct turn {
+	pid_t pid;
+	int control;
+};
+
+static void turn_order(const struct turn *t, enum ctl_type type, int fd)
+{
+	struct ctl_msg m;
+
+	fill(&m, type, "namespace");
+	if (type == CTL_CLEANUP)
+		box_name(m.body.cleanup.name, 9); /* there is none */
+	assert_int_equal(ctl_send(t->control, type, 7, 0, &m.body, NULL, 0, fd), 0);
+}
+
+static void turn_await(const struct turn *t, struct ctl_done *done)
+{
+	static uint8_t packet[CTL_MSG_MAX];
+	struct pollfd p = {.fd = t->control, .events = POLLIN};
+	struct ctl_msg m;
+
+	assert_int_equal(poll(&p, 1, 20000), 1);
+	assert_int_equal(ctl_recv(t->control, packet, &m), 1);
+	assert_int_equal(m.head.type, CTL_DONE);
+	*done = m.body.done;
+}
+
+/* The first has the turn from its first order on, until it ends. */
+static struct turn turn_take(void)
+{
+	struct turn t;
+	struct ctl_done done;
+
+	t.pid = spawn_janitor(&t.control);
+	turn_order(&t, CTL_CLEANUP, -1);
+	turn_await(&t, &done);
+	assert_int_equal(done.code, 0);
+	return t;
+}
+
+/* Whoever has an order has the runtime directory open: to hold the turn, or to wait for it. */
+static bool turn_has_begun(const struct turn *t)
+{
+	char path[64];
+	char target[200];
+	ssize_t n;
+
+	for (int fd = 0; fd < 20; fd++) {
+		(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)t->pid, fd);
+		n = readlink(path, target, sizeof(target) - 1);
+		if (n > 0 && (size_t)n == strlen(dir) && !strncmp(target, dir, (size_t)n))
+			return true;
+	}
+	return false;
+}
+
+/* A second one, which is ordered to sweep while the first has the turn. */
+static struct turn turn_wait(void)
+{
+	FD_SCOPED int kept = memfd_create("kept", MFD_CLOEXEC);
+	struct turn t;
+
+	t.pid = spawn_janitor(&t.control);
+	turn_order(&t, CTL_SWEEP, kept);
+	for (int i = 0; !turn_has_begun(&t); i++) {
+		assert_true(i < 10000);
+		(void)poll(NULL, 0, 1);
+	}
+	return t;
+}
+
+static void turn_hang_up(struct turn *t)
+{
+	fd_close(&t->control);
+}
+
+static int turn_end(const struct turn *t)
+{
+	int status = -1;
+
+	assert_int_equal(waitpid(t->pid, &status, 0), t->pid);
+	return status;
+}
+
+static void test_a_second_janitor_waits_for_its_turn(void **state)
+{
+	struct turn first = turn_take();
+	struct turn second;
+	struct pollfd p = {.events = POLLIN};
+	struct ctl_done done;
+
+	(void)state;
+	add_box(5, false);
+	second = turn_wait();
+	p.fd = second.control;
+	assert_int_equal(poll(&p, 1, 50), 0);
+	assert_true(has_box(5));
+	turn_hang_up(&first);
+	assert_int_equal(turn_end(&first), 0);
+	turn_await(&second, &done);
+	assert_int_equal(done.code, 0);
+	assert_int_equal(done.count, 1);
+	assert_false(has_box(5));
+	turn_hang_up(&second);
+	assert_int_equal(turn_end(&second), 0);
+}
+
+/* Its sbxd dies while it waits: what it would sweep may be a newer sbxd's by the time it could. */
+static void test_a_waiting_janitor_ends_with_its_sbxd(void **state)
+{
+	struct turn first = turn_take();
+	struct turn second;
+
+	(void)state;
+	add_box(5, false);
+	second = turn_wait();
+	turn_hang_up(&second);
+	assert_int_equal(turn_end(&second), 0);
+	assert_true(has_box(5));
+	turn_hang_up(&first);
+	assert_int_equal(turn_end(&first), 0);
+}
+
+/* The same when its turn comes at once: sbxd was gone before the order was read. */
+static void test_an_order_that_outlived_its_sbxd_is_not_done(void **state)
+{
+	FD_SCOPED int kept = memfd_create("kept", MFD_CLOEXEC);
+	struct turn t;
+	int status = 0;
+
+	(void)state;
+	add_box(5, false);
+	t.pid = spawn_janitor(&t.control);
+	assert_int_equal(kill(t.pid, SIGSTOP), 0);
+	assert_int_equal(waitpid(t.pid, &status, WUNTRACED), t.pid);
+	assert_true(WIFSTOPPED(status));
+	turn_order(&t, CTL_SWEEP, kept);
+	turn_hang_up(&t);
+	assert_int_equal(kill(t.pid, SIGCONT), 0);
+	assert_int_equal(turn_end(&t), 0);
+	assert_true(has_box(5));
+}
+
+#define TRACES(t) cmocka_unit_test_setup_teardown(t, setup_traces, teardown_traces)
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -176,7 +441,12 @@ int main(void)
 	    cmocka_unit_test(test_other_messages_are_refused),
 	    cmocka_unit_test(test_prepare_sweep_finish),
 	    cmocka_unit_test(test_cleanup_refuses_a_foreign_name),
+	    TRACES(test_sweep_keeps_what_it_is_told),
+	    TRACES(test_sweep_counts_what_should_live_and_does_not),
 	    cmocka_unit_test(test_process_answers_in_order_and_ends),
+	    TRACES(test_a_second_janitor_waits_for_its_turn),
+	    TRACES(test_a_waiting_janitor_ends_with_its_sbxd),
+	    TRACES(test_an_order_that_outlived_its_sbxd_is_not_done),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
