@@ -44,6 +44,7 @@ int namespace_list(const struct driver_site *site, driver_list_fn *fn, void *ctx
 
 	if (dir < 0)
 		return dir == -ENOENT ? 0 : dir;
+	FAULT_POINT("driver.namespace.list");
 	rc = cgroup_site_each(dir, sweep_collect, &s);
 	if (rc == 0)
 		rc = site_names_add_dir(&s.names, site, dir, "boxes");
@@ -108,10 +109,12 @@ static int sweep_clean(struct sweep *s, pid_t pid, uint64_t start)
 		return dir == -ENOENT ? rc : rc < 0 ? rc : dir;
 	if (site_record_read(s->site, s->name, &recorded, &recorded_start) == 0)
 		rc = sweep_kill_first(recorded, recorded_start, s->deadline_ns);
+	FAULT_POINT("driver.namespace.cleanup.killed");
 	if (rc == 0)
 		rc = cgroup_site_each(dir, sweep_destroy, s);
 	if (rc == 0)
 		rc = site_record_remove(s->site, s->name);
+	FAULT_POINT("driver.namespace.cleanup.removed");
 	return rc;
 }
 

@@ -7,8 +7,10 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -87,31 +89,102 @@ static void test_start_fails_at_each_step(void **state)
 	}
 }
 
+static int any_box(void *ctx, const char *name)
+{
+	(void)ctx;
+	(void)name;
+	return 77;
+}
+
+/* What a janitor does to a box whose worker is gone. */
+static int janitor_cleans(struct fixture *f, struct fixture_box *b)
+{
+	struct err err = {0};
+
+	if (f->driver->list(&f->site, any_box, NULL) != 77)
+		return 1;
+	if (f->driver->adopt(&f->site, b->name, &err) < 0)
+		return 2;
+	return f->driver->cleanup(&f->site, b->name, b->born->pid, b->born->start, &err) < 0;
+}
+
+static bool was_killed(int status)
+{
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+}
+
 static void test_janitor_dies_while_cleaning(void **state)
 {
 	struct fixture *f = fixture_current();
-	struct fixture_box *b = fixture_box_new(f, 7);
-	struct err err = {0};
-	pid_t pid;
-	int status;
+	struct fixture_box *b;
 
 	(void)state;
-	fixture_box_start(f, b);
-	faults_arm_kill(f->driver->name, "cleanup");
-	pid = fork();
-	assert_true(pid >= 0);
-	if (pid == 0)
-		_exit(
-		    f->driver->cleanup(&f->site, b->name, b->born->pid, b->born->start, &err) < 0);
-	status = fixture_wait(pid);
-	/* Without cgroups there is nothing to remove and so no such step. */
-	if (!f->facts.warning[0])
-		assert_true(WIFSIGNALED(status));
-	assert_int_equal(f->driver->kill(b->box, clock_now_ns() + 10 * NS_PER_S), 0);
-	f->driver->free(b->box);
-	fd_close(&b->stream);
-	assert_cleaned(f, b, 0, 0);
-	fixture_box_free(b);
+	for (size_t i = 0; faults_cleaning[i]; i++) {
+		/* Without cgroups there is nothing to remove and so no such step. */
+		if (f->facts.warning[0] && !strcmp(faults_cleaning[i], "cleanup"))
+			continue;
+		b = fixture_box_new(f, 7);
+		fixture_box_start(f, b);
+		faults_arm_kill(f->driver->name, faults_cleaning[i]);
+		if (!was_killed(fixture_wait(fixture_fork(f, b, janitor_cleans))))
+			fail_msg("step %s was not reached", faults_cleaning[i]);
+		assert_int_equal(f->driver->kill(b->box, clock_now_ns() + 10 * NS_PER_S), 0);
+		f->driver->free(b->box);
+		fd_close(&b->stream);
+		assert_cleaned(f, b, 0, 0);
+		fixture_box_free(b);
+	}
+}
+
+/* Another instance, so that what the others use stays. */
+static struct driver_site other_site(const struct fixture *f)
+{
+	struct driver_site site = f->site;
+
+	site.instance = "conf-crash";
+	return site;
+}
+
+static int janitor_prepares(struct fixture *f, struct fixture_box *b)
+{
+	struct driver_site site = other_site(f);
+	struct driver_facts facts;
+	struct err err = {0};
+
+	(void)b;
+	if (f->driver->probe(&site, &facts, &err) < 0)
+		return 1;
+	if (f->driver->prepare(&site, "host", &err) < 0)
+		return 2;
+	return f->driver->finish(&site, &err) < 0 ? 3 : 0;
+}
+
+static void assert_janitor_dies(const char *step)
+{
+	struct fixture *f = fixture_current();
+	struct host_state now;
+
+	faults_arm_kill(f->driver->name, step);
+	if (!was_killed(fixture_wait(fixture_fork(f, NULL, janitor_prepares))))
+		fail_msg("step %s was not reached", step);
+	host_state_await_orphans();
+	assert_int_equal(fixture_wait(fixture_fork(f, NULL, janitor_prepares)), 0);
+	host_state_take(&f->site, &now);
+	host_state_assert_same(&f->quiet, &now);
+}
+
+static void test_janitor_dies_while_preparing(void **state)
+{
+	struct fixture *f = fixture_current();
+	struct err err = {0};
+
+	(void)state;
+	for (size_t i = 0; faults_preparing[i]; i++)
+		assert_janitor_dies(faults_preparing[i]);
+	for (size_t i = 0; faults_finishing[i]; i++)
+		assert_janitor_dies(faults_finishing[i]);
+	/* They wrote to the same memory. */
+	assert_int_equal(f->driver->prepare(&f->site, "host", &err), 0);
 }
 
 /* The parent keeps a copy of the stream: its end is not what ends the box. */
@@ -168,6 +241,7 @@ int conformance_crash(void)
 	    cmocka_unit_test(test_worker_dies_at_each_step),
 	    cmocka_unit_test(test_start_fails_at_each_step),
 	    cmocka_unit_test(test_janitor_dies_while_cleaning),
+	    cmocka_unit_test(test_janitor_dies_while_preparing),
 	    cmocka_unit_test(test_box_dies_with_its_worker),
 	};
 

@@ -22,8 +22,14 @@
 const char *const faults_deadly[] = {
     "cloned", "born", "mapped", "cgroup", "released", "started", "kill", NULL};
 const char *const faults_failing[] = {"mapped", "cgroup", "started", NULL};
+const char *const faults_preparing[] = {"probe.tried", "prepare.swept", "prepare.layer",
+    "prepare.noted", "prepare.layered", "prepare.cgroups", NULL};
+const char *const faults_cleaning[] = {
+    "list", "adopt", "cleanup.killed", "cleanup", "cleanup.removed", NULL};
+const char *const faults_finishing[] = {"finish", NULL};
 
-static const char *const cleaning[] = {"cleanup", NULL};
+static const char *const *const killing[] = {
+    faults_deadly, faults_preparing, faults_cleaning, faults_finishing};
 
 static char faults_dir[] = "/tmp/sbxd-faults-XXXXXX";
 
@@ -43,12 +49,10 @@ static int for_steps(point_fn *fn, void *ctx, const char *const *steps, const ch
 
 static int for_all(point_fn *fn, void *ctx)
 {
-	int rc = for_steps(fn, ctx, faults_deadly, "kill");
+	int rc = for_steps(fn, ctx, faults_failing, "fail");
 
-	if (rc == 0)
-		rc = for_steps(fn, ctx, cleaning, "kill");
-	if (rc == 0)
-		rc = for_steps(fn, ctx, faults_failing, "fail");
+	for (size_t i = 0; rc == 0 && i < sizeof(killing) / sizeof(killing[0]); i++)
+		rc = for_steps(fn, ctx, killing[i], "kill");
 	return rc;
 }
 
