@@ -42,7 +42,7 @@ def survivors(d, life, ended):
     """What the successor of `life` lacks of the boxes that were up with live workers; it has just begun to serve, and clients are
     held back. ended: how many removals and acquires were under way: each may have cost one box that nothing pinned."""
     if not os.path.exists(d.kept(life)):
-        return [f"sbxd {life.pid} left no table"]
+        return [f"sbxd {life.pid} left {len(life.workers)} workers and no table"] if life.workers else []
     before = dump(d, os.path.basename(d.kept(life)))
     now = {(b["slot"], b["generation"], b["pid"]) for b in dump(d)["boxes"] if b["state"] != "closing"}
     up = [b for b in before["boxes"] if b["state"] in ("active", "checking", "warm") and b["pid"] in life.workers and not may_go(b)]

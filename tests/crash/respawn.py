@@ -25,10 +25,19 @@ def say(**what):
     sys.stdout.flush()
 
 
-def children():
-    """After sbxd's death: its workers."""
+def is_worker(pid):
+    """Of a box, not the janitor; and alive."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as f:
+            return b"\0box\0" in f.read()
+    except OSError:
+        return False
+
+
+def workers():
+    """What sbxd left: our own children by now."""
     with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as f:
-        return [int(pid) for pid in f.read().split()]
+        return [pid for pid in map(int, f.read().split()) if is_worker(pid)]
 
 
 class Respawner:
@@ -64,7 +73,7 @@ class Respawner:
             self.delay += FAILED_PAUSE
         if self.again:
             self.start_at = at + self.delay
-        say(ended=pid, status=status, workers=children())
+        say(ended=pid, status=status, workers=workers())
         self.delay = 0.0
         self.spoil = False
 
