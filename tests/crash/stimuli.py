@@ -6,6 +6,7 @@ import random
 import signal
 
 from agent import Agent, Ended
+from harness import start_time, wait_for
 from service import children
 
 LEAVE_BOUND = 5.0  # seconds for a sbxd that shall leave its boxes to its successor
@@ -75,6 +76,19 @@ def kill_janitor(service, spared):
         kill(pid)
 
 
+def kill_helpers(service, spared):
+    """Workers, then the janitor, while sbxd looks away: it learns of all their ends at once."""
+    kill(service.pid, signal.SIGSTOP)
+    try:
+        victims = [pid for pid in service.workers() if pid not in spared]
+        for pid in victims:
+            kill(pid)
+        wait_for("their ends", lambda: not any(map(start_time, victims)))
+        kill_janitor(service, spared)
+    finally:
+        kill(service.pid, signal.SIGCONT)
+
+
 def reset(service, spared):
     try:
         with Agent(service.socket) as a:
@@ -111,6 +125,7 @@ STIMULI = {
     "guest": Stimulus(kill_guest, "guest"),
     "hang": Stimulus(hang, "worker", settings={"health_check_timeout": 0.5, "health_check_skip_seconds": 0}),
     "janitor": Stimulus(kill_janitor, "janitor"),
+    "helpers": Stimulus(kill_helpers, "janitor"),
     "reset": Stimulus(reset, "sbxd", drops_leases=True),
     "sbxd": Stimulus(end_sbxd(signal.SIGKILL), "sbxd", away=True),
     "leave": Stimulus(end_sbxd(signal.SIGUSR2), "sbxd", away=True),
