@@ -9,7 +9,8 @@
 
 #define OTHER_FDS 256	 /* of sbxd, for all but its workers */
 #define OTHER_PIDS 1000	 /* for what else goes on meanwhile */
-#define BOX_KIB 2048	 /* of memory for one box, the kernel's share included */
+#define BOX_PIDS 3	 /* its worker, its first process and what that starts commands with */
+#define BOX_KIB 1536	 /* of memory for one box, the kernel's share included */
 #define MEMORY_SHARE 0.8 /* of what is free */
 #define MAX_BOXES 16384
 
@@ -50,7 +51,7 @@ static uint64_t by_pids(void)
 	uint64_t max = proc_number("/proc/sys/kernel/pid_max", "");
 	uint64_t used = proc_number("/proc/loadavg", "/") + OTHER_PIDS;
 
-	return max > used ? (max - used) / 2 : 0;
+	return max > used ? (max - used) / BOX_PIDS : 0;
 }
 
 static uint64_t by_memory(void)
@@ -66,8 +67,8 @@ static const struct {
 } limits[] = {
     {by_layout, "the table has 16384 slots"},
     {by_descriptors, "RLIMIT_NOFILE, of which sbxd needs two for each worker"},
-    {by_pids, "kernel.pid_max, of which each box needs two"},
-    {by_memory, "memory, of which a box takes up to 2 MiB"},
+    {by_pids, "kernel.pid_max, of which each box needs three"},
+    {by_memory, "memory, of which a box takes up to 1.5 MiB"},
 };
 
 uint32_t fleet_fit(uint32_t asked)
