@@ -77,8 +77,7 @@ void bench_dir_make(char out[BENCH_DIR]);
 /* With all that is in it. */
 void bench_dir_remove(const char *dir);
 
-/* ---- bench_daemon.c: a private sbxd. All of them end the program with a message when they
- * fail. ---- */
+/* ---- bench_daemon.c: a private sbxd. What fails ends the program. ---- */
 
 struct daemon {
 	pid_t pid;
@@ -149,7 +148,10 @@ size_t wire_build(char *out, size_t size, const char *method, const char *path, 
 bool wire_json_text(const struct wire *w, const char *key, char *out, size_t size);
 long wire_json_int(const struct wire *w, const char *key);
 
+/* Both end the program, and the daemons with it: a call failed, with errno; or what is measured is
+ * not as it has to be. */
 void die(const char *what) __attribute__((noreturn));
+void give_up(const char *what) __attribute__((noreturn));
 
 /* ---- bench_calls.c: requests that several sections make ---- */
 

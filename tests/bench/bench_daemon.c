@@ -17,11 +17,22 @@
 #define BOUND_NS (120 * NS_PER_S) /* for whatever is waited for */
 #define TICK_NS 500000L
 #define LOG_MAX (1U << 20)
+#define LOG_SHOWN 2000
+#define DAEMONS 8
 #define FILE_PATH (BENCH_DIR + 32)
+
+/* Those that run; their owners wait in the stack while exit() ends the program. */
+static struct daemon *running[DAEMONS];
 
 void die(const char *what)
 {
 	perror(what);
+	exit(EXIT_FAILURE); /* stop_all() tells more */
+}
+
+void give_up(const char *what)
+{
+	(void)fprintf(stderr, "%s\n", what);
 	exit(EXIT_FAILURE);
 }
 
@@ -40,6 +51,45 @@ void bench_settle(long ms)
 static void file_path(const struct daemon *d, const char *name, char out[FILE_PATH])
 {
 	(void)snprintf(out, FILE_PATH, "%s/%s", d->dir, name);
+}
+
+static void note_running(const struct daemon *old, struct daemon *new)
+{
+	for (size_t i = 0; i < DAEMONS; i++) {
+		if (running[i] == old) {
+			running[i] = new;
+			return;
+		}
+	}
+}
+
+/* The end of what it logged. */
+static void show_log(const struct daemon *d)
+{
+	static char text[LOG_SHOWN + 1];
+	char path[FILE_PATH];
+	struct stat st = {0};
+	ssize_t n;
+	int fd;
+
+	file_path(d, "log", path);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return;
+	n = pread(fd, text, LOG_SHOWN, st.st_size > LOG_SHOWN ? st.st_size - LOG_SHOWN : 0);
+	(void)close(fd); /* opened for reading */
+	(void)fprintf(stderr, "%.*s", n < 0 ? 0 : (int)n, text);
+}
+
+/* The program ends before its time. */
+static void stop_all(void)
+{
+	for (size_t i = 0; i < DAEMONS; i++) {
+		if (!running[i])
+			continue;
+		show_log(running[i]);
+		daemon_stop(running[i]);
+	}
 }
 
 /* ---- starting ---- */
@@ -98,18 +148,12 @@ void daemon_launch(struct daemon *d)
 		exec_daemon(d);
 }
 
-static void give_up(const struct daemon *d, const char *what)
-{
-	(void)fprintf(stderr, "sbxd %s; see %s/log\n", what, d->dir);
-	exit(EXIT_FAILURE);
-}
-
 void daemon_await(const struct daemon *d)
 {
 	while (!wire_try(d)) {
 		if (waitpid(d->pid, NULL, WNOHANG) == d->pid ||
 		    clock_now_ns() - d->launched_ns > BOUND_NS)
-			give_up(d, "does not start");
+			give_up("sbxd does not start");
 		nap(TICK_NS);
 	}
 }
@@ -118,7 +162,10 @@ void daemon_start(struct daemon *d, const char *config)
 {
 	static unsigned int serial;
 
+	if (serial == 0)
+		(void)atexit(stop_all); /* without it a failure leaves files */
 	*d = (struct daemon){.serial = serial++};
+	note_running(NULL, d);
 	bench_dir_make(d->dir);
 	(void)snprintf(d->socket, sizeof(d->socket), "%s/run/sbxd.sock", d->dir);
 	write_config(d, config);
@@ -149,7 +196,7 @@ void daemon_await_log(const struct daemon *d, const char *text)
 
 	while (!log_has(d, text)) {
 		if (clock_now_ns() - begin > BOUND_NS)
-			give_up(d, text);
+			give_up("sbxd does not log what is waited for");
 		nap(TICK_NS);
 	}
 }
@@ -195,8 +242,10 @@ void daemon_stop(struct daemon *d)
 	int status = 0;
 
 	(void)kill(d->pid, SIGTERM);
-	if (waitpid(d->pid, &status, 0) != d->pid || status != 0)
-		(void)fprintf(stderr, "sbxd ended with status %d; see %s/log\n", status, d->dir);
-	else
-		bench_dir_remove(d->dir);
+	if (waitpid(d->pid, &status, 0) != d->pid || status != 0) {
+		(void)fprintf(stderr, "sbxd ended with status %d\n", status);
+		show_log(d);
+	}
+	note_running(d, NULL);
+	bench_dir_remove(d->dir);
 }

@@ -17,8 +17,8 @@ struct side {
 	struct wire w;
 	uint32_t boxes;
 	uint32_t next;
-	struct samples same; /* the same scope again and again */
-	struct samples each; /* each in turn */
+	struct samples few; /* of ten scopes in turn: how many others there are shall not matter */
+	struct samples all; /* of all in turn: those of many have slept for long */
 };
 
 static void side_config(const struct side *s, const char *more, char out[160])
@@ -42,8 +42,8 @@ static void side_close(struct side *s)
 {
 	wire_close(&s->w);
 	daemon_stop(&s->d);
-	samples_free(&s->same);
-	samples_free(&s->each);
+	samples_free(&s->few);
+	samples_free(&s->all);
 }
 
 static void acquire_one(struct side *s, uint32_t i, struct samples *to)
@@ -54,18 +54,18 @@ static void acquire_one(struct side *s, uint32_t i, struct samples *to)
 	fleet_thread(i, thread);
 	call_acquire(&s->w, thread, &a);
 	if (strcmp(a.source, "warm") != 0)
-		die("a warm acquire");
+		give_up("the warm box is not given");
 	samples_add(to, a.ns);
 	call_release(&s->w, a.id);
 }
 
 static void side_measure(struct side *s)
 {
-	for (int i = 0; i < ACQUIRES; i++)
-		acquire_one(s, 0, &s->same);
-	for (int i = 0; i < ACQUIRES; i++) {
+	for (uint32_t i = 0; i < ACQUIRES; i++)
+		acquire_one(s, i % FEW, &s->few);
+	for (uint32_t i = 0; i < ACQUIRES; i++) {
 		s->next = (s->next + STRIDE) % s->boxes;
-		acquire_one(s, s->next, &s->each);
+		acquire_one(s, s->next, &s->all);
 	}
 }
 
@@ -74,18 +74,19 @@ static int compare(struct side *few, struct side *many, const char *how)
 	char what[64];
 	int missed;
 
-	samples_free(&few->same);
-	samples_free(&few->each);
-	samples_free(&many->same);
-	samples_free(&many->each);
+	samples_free(&few->few);
+	samples_free(&few->all);
+	samples_free(&many->few);
+	samples_free(&many->all);
 	for (int i = 0; i < ROUNDS; i++) {
 		side_measure(i % 2 ? many : few);
 		side_measure(i % 2 ? few : many);
 	}
-	(void)snprintf(what, sizeof(what), "warm acquire, %s, one of %u", how, many->boxes);
-	missed = print_times(what, "us", &many->same, "one of 10", &few->same, BOUND);
-	(void)snprintf(what, sizeof(what), "warm acquire, %s, each of %u", how, many->boxes);
-	return missed + print_times(what, "us", &many->each, "each of 10", &few->each, BOUND);
+	(void)snprintf(what, sizeof(what), "warm, %s: 10 in turn, among %u", how, many->boxes);
+	missed = print_times(what, "us", &many->few, "10 in turn, and no others", &few->few, BOUND);
+	(void)snprintf(what, sizeof(what), "warm, %s: all %u in turn", how, many->boxes);
+	return missed +
+	       print_times(what, "us", &many->all, "10 in turn, and no others", &few->all, BOUND);
 }
 
 static void skip_checks(struct side *s)
@@ -103,7 +104,7 @@ int bench_flat(uint32_t boxes)
 	int missed;
 
 	side_open(&few, FEW);
-	side_open(&many, fleet_fit(boxes ? boxes : MANY));
+	side_open(&many, fleet_fit(boxes > FEW ? boxes : MANY));
 	missed = compare(&few, &many, "checked");
 	skip_checks(&few);
 	skip_checks(&many);

@@ -130,7 +130,7 @@ size_t wire_build(char *out, size_t size, const char *method, const char *path, 
 	    strlen(body), body);
 
 	if (n < 0 || (size_t)n >= size)
-		die("build a request");
+		give_up("a request is too long");
 	return (size_t)n;
 }
 
