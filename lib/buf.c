@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define BUF_FIRST 2048 /* most requests and answers fit without growing */
@@ -141,7 +142,18 @@ int buf_terminate(struct buf *b)
 	return 0;
 }
 
-ssize_t buf_read_fd(struct buf *b, int fd, size_t want)
+static ssize_t read_plain(int fd, void *dst, size_t n)
+{
+	return read(fd, dst, n);
+}
+
+static ssize_t read_socket(int fd, void *dst, size_t n)
+{
+	return recv(fd, dst, n, MSG_DONTWAIT);
+}
+
+static ssize_t buf_read_with(
+    struct buf *b, int fd, size_t want, ssize_t (*fn)(int fd, void *dst, size_t n))
 {
 	uint8_t *dst;
 	ssize_t n;
@@ -153,19 +165,37 @@ ssize_t buf_read_fd(struct buf *b, int fd, size_t want)
 	dst = buf_reserve(b, want);
 	if (!dst)
 		return -ENOMEM;
-	n = read(fd, dst, want);
+	n = fn(fd, dst, want);
 	if (n < 0)
 		return -errno;
 	buf_commit(b, (size_t)n);
 	return n;
 }
 
-ssize_t buf_write_fd(struct buf *b, int fd)
+ssize_t buf_read_fd(struct buf *b, int fd, size_t want)
 {
-	ssize_t n = write(fd, b->data + b->off, b->len);
+	return buf_read_with(b, fd, want, read_plain);
+}
 
+ssize_t buf_recv(struct buf *b, int sock, size_t want)
+{
+	return buf_read_with(b, sock, want, read_socket);
+}
+
+static ssize_t buf_written(struct buf *b, ssize_t n)
+{
 	if (n < 0)
 		return -errno;
 	buf_consume(b, (size_t)n);
 	return n;
+}
+
+ssize_t buf_write_fd(struct buf *b, int fd)
+{
+	return buf_written(b, write(fd, b->data + b->off, b->len));
+}
+
+ssize_t buf_send(struct buf *b, int sock)
+{
+	return buf_written(b, send(sock, b->data + b->off, b->len, MSG_DONTWAIT | MSG_NOSIGNAL));
 }

@@ -64,4 +64,8 @@ int buf_terminate(struct buf *b) __attribute__((warn_unused_result));
 ssize_t buf_read_fd(struct buf *b, int fd, size_t want);
 ssize_t buf_write_fd(struct buf *b, int fd);
 
+/* The same for a socket that others have too: they may have made it blocking. Never wait. */
+ssize_t buf_recv(struct buf *b, int sock, size_t want);
+ssize_t buf_send(struct buf *b, int sock);
+
 #endif

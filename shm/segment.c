@@ -241,6 +241,11 @@ unlink:
 	return rc;
 }
 
+bool segment_in_use(const struct segment *s)
+{
+	return atomic_load(&s->header->state_count[SLOT_FREE]) != s->slot_count;
+}
+
 void segment_close(struct segment *s)
 {
 	if (!s->header)

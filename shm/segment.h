@@ -84,6 +84,9 @@ void segment_rebuild(struct segment *s, struct slot_sup *parts, uint32_t *order)
  */
 size_t segment_validate(const struct segment *s, struct err *findings, size_t max);
 
+/* True when the table shows any slot that is not free. */
+bool segment_in_use(const struct segment *s);
+
 /* Unmaps and closes; does not unlink. A writable one becomes SUPERVISOR_GONE and its
  * supervisor_lock is released. Harmless on one that is closed. */
 void segment_close(struct segment *s);

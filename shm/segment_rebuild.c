@@ -16,6 +16,9 @@ static bool part_recover(struct segment *s, uint32_t slot, struct slot_sup *part
 {
 	if (slot_read_sup(&s->slots[slot], part) < 0)
 		slot_salvage_sup(&s->slots[slot], part);
+	/* What was being written there was not begun, or is over: no worker was ever told of it. */
+	if (part->generation == 0 && part->state != SLOT_QUARANTINED)
+		*part = (struct slot_sup){.state = SLOT_FREE};
 	return repair_check_sup(part, s->slot_count) == 0 &&
 	       part->generation < atomic_load(&s->header->next_generation);
 }

@@ -1,7 +1,7 @@
 /*
  * slot: the state machine of a slot, and its two parts under their sequence counters. sbxd writes
  * `sup`, the slot's worker writes `work`, anybody reads. If the writer dies in the middle the
- * counter stays odd and readers get -EAGAIN until repair_slot() has rewritten the part.
+ * counter stays odd and readers get -EAGAIN until sbxd has rewritten the part.
  */
 #include "shm/slot.h"
 

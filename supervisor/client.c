@@ -98,7 +98,7 @@ static void refuse_connection(int fd)
 	buf_init(&out, 2048);
 	if (api_error_put(&out, API_TOO_MANY, text,
 		&(struct api_error_more){.retry_after_seconds = 1}, 0) == 0)
-		(void)buf_write_fd(&out, fd); /* best effort: it is closed in any case */
+		(void)buf_send(&out, fd); /* best effort: it is closed in any case */
 	buf_free(&out);
 	fd_close(&fd);
 }

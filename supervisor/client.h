@@ -113,6 +113,10 @@ void client_fill_conn(const struct client *c, struct ctl_conn *out);
 void client_handed_over(struct client *c, struct worker *w, struct client_list *list);
 struct client *client_find_handed(const struct client_list *list, uint64_t cookie);
 
+/* The box whose worker it is handed to is of uid `owner`: a worker may speak for its own uid only,
+ * so from another's no request is taken back. */
+void client_mark_owner(struct client *c, uid_t owner);
+
 /* It is ours again, with bytes that the worker had read and not used. */
 void client_handed_back(struct client *c, const uint8_t *bytes, size_t n);
 

@@ -42,7 +42,8 @@ bool client_adopt(struct clients *cs, int fd, const struct ctl_conn *conn, struc
 	}
 	(void)strlcpy(c->request_id, conn->request_id, sizeof(c->request_id));
 	(void)strlcpy(c->traceparent, conn->traceparent, sizeof(c->traceparent));
-	c->tied = true; /* some lease may be: the pool knows */
+	c->tied = true;	  /* some lease may be: the pool knows */
+	c->abroad = true; /* whatever it was handed to before */
 	client_handed_over(c, w, list);
 	return true;
 }
@@ -77,8 +78,17 @@ static bool client_take_back(struct client *c)
 	return false;
 }
 
+void client_mark_owner(struct client *c, uid_t owner)
+{
+	c->abroad = c->abroad || c->peer.uid != owner;
+}
+
 void client_handed_back(struct client *c, const uint8_t *bytes, size_t n)
 {
+	if (c->abroad && n > 0) {
+		client_close(c);
+		return;
+	}
 	if (!client_take_back(c))
 		return;
 	if (buf_append(&c->in, bytes, n) < 0)

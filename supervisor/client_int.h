@@ -38,6 +38,7 @@ struct client {
 	struct peer peer;
 	uint64_t cookie;
 	bool tied;
+	bool abroad; /* it was handed to the worker of another uid's box */
 	bool keep_alive;
 	bool linger;	      /* the connection ends in the middle of what the client sends */
 	bool head_request;    /* HEAD: no body in the answer */

@@ -183,7 +183,7 @@ void client_process(struct client *c)
 static void client_drop_input(struct client *c)
 {
 	uint8_t dropped[CLIENT_READ];
-	ssize_t n = read(c->fd, dropped, sizeof(dropped));
+	ssize_t n = recv(c->fd, dropped, sizeof(dropped), MSG_DONTWAIT);
 
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 		client_close(c);
@@ -191,7 +191,7 @@ static void client_drop_input(struct client *c)
 
 static void client_read(struct client *c)
 {
-	ssize_t n = buf_read_fd(&c->in, c->fd, CLIENT_READ);
+	ssize_t n = buf_recv(&c->in, c->fd, CLIENT_READ);
 
 	if (n == -EAGAIN || n == -EINTR)
 		return;

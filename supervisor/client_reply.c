@@ -50,7 +50,7 @@ bool client_flush(struct client *c)
 	ssize_t n = 0;
 
 	while (c->out.len > 0 && n >= 0)
-		n = buf_write_fd(&c->out, c->fd);
+		n = buf_send(&c->out, c->fd);
 	if (n == -EAGAIN) {
 		if (c->state != CLIENT_WRITING)
 			client_set_timer(c, CLIENT_WRITE_TIME);

@@ -66,7 +66,7 @@ static bool send_piece(struct client *c)
 	ssize_t n = 0;
 
 	while (c->out.len > 0 && n >= 0)
-		n = buf_write_fd(&c->out, c->fd);
+		n = buf_send(&c->out, c->fd);
 	st->blocked = n < 0;
 	if (n < 0 && n != -EAGAIN && n != -EINTR)
 		(void)shutdown(c->fd, SHUT_RDWR); /* it reads no more: EPOLLHUP ends it */

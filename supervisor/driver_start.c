@@ -83,13 +83,18 @@ static int clean_up(struct sbxd *s, struct err *err)
 	if (kept < 0)
 		return err_sys(err, -kept, "list the boxes to keep");
 	rc = order_and_wait(s, CTL_SWEEP, kept, &a, err);
-	if (rc == 0 && a.answer.count)
+	if (rc < 0) { /* what cannot be cleaned up now keeps nobody from being served */
+		log_error("%s", err->text);
+		*err = (struct err){0};
+		rc = 0;
+	}
+	if (a.answer.count)
 		log_warn("%u boxes that a dead supervisor left were cleaned up", a.answer.count);
-	if (rc == 0 && a.answer.missing)
+	if (a.answer.missing)
 		log_error("%u boxes of living workers are not there: their workers will say so",
 		    a.answer.missing);
 	FAULT_POINT("sbxd.start.swept");
-	if (rc == 0 && pool_count(s->pool, SLOT_FREE) == s->seg.slot_count)
+	if (rc == 0 && !segment_in_use(&s->seg))
 		rc = order_and_wait(s, CTL_FINISH, -1, &a, err);
 	return rc;
 }
@@ -141,7 +146,7 @@ void driver_abandon(struct sbxd *s)
 	struct awaited a;
 	struct err err = {0};
 
-	if (s->janitor && s->pool && pool_count(s->pool, SLOT_FREE) == s->seg.slot_count &&
+	if (s->janitor && s->seg.header && !segment_in_use(&s->seg) &&
 	    order_and_wait(s, CTL_FINISH, -1, &a, &err) < 0)
 		log_error("%s", err.text);
 }

@@ -238,7 +238,10 @@ int janitor_start(struct sbxd *s, struct err *err)
 	TAILQ_INIT(&j->orders);
 	s->janitor = j;
 	rc = run(j);
-	return rc < 0 ? err_sys(err, -rc, "start %s", s->worker_path) : 0;
+	if (rc == 0)
+		return 0;
+	janitor_stop(s); /* without its process it would answer nothing */
+	return err_sys(err, -rc, "start %s", s->worker_path);
 }
 
 int janitor_order(struct sbxd *s, const struct janitor_order *order)

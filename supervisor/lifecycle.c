@@ -20,6 +20,12 @@
 
 /* ---- the end ---- */
 
+static void finish_loop(struct sbxd *s)
+{
+	s->over = true;
+	loop_quit(s->loop);
+}
+
 void sbxd_shutdown(struct sbxd *s, const char *why)
 {
 	log_info("shutting down: %s", why);
@@ -40,7 +46,7 @@ void sbxd_leave(struct sbxd *s)
 	notify_send("STOPPING=1");
 	pool_leave(s->pool, loop_now(s->loop));
 	sbxd_settle(s);
-	loop_quit(s->loop);
+	finish_loop(s);
 }
 
 static void on_finished(struct sbxd *s, void *ctx, const struct ctl_done *done)
@@ -59,7 +65,7 @@ static void on_finished(struct sbxd *s, void *ctx, const struct ctl_done *done)
 			client_reply_json(c, 200, &out);
 		buf_free(&out);
 	}
-	loop_quit(s->loop);
+	finish_loop(s);
 }
 
 void sbxd_finish(struct sbxd *s)
@@ -77,7 +83,7 @@ void sbxd_finish(struct sbxd *s)
 				 .fd = -1,
 				 .fn = on_finished,
 			     }) < 0)
-		loop_quit(s->loop);
+		finish_loop(s);
 }
 
 /* ---- signals and the heartbeat ---- */
@@ -137,6 +143,7 @@ void lifecycle_beat(struct loop *l, struct loop_timer *t)
 		if (s->workers[i])
 			worker_pulse(s->workers[i]);
 	}
+	sbxd_settle(s);
 	INVARIANT(loop_timer_set(l, t, loop_now(l) + HEARTBEAT, lifecycle_beat) == 0);
 }
 

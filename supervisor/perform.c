@@ -95,6 +95,13 @@ static void do_claim(struct sbxd *s, const struct pool_action *a)
 	FAULT_POINT("sbxd.claim");
 }
 
+/* Its worker was to be started once the image is ready: there is nobody to tell, or to wait for. */
+static void not_started(struct sbxd *s, const struct pool_action *a)
+{
+	pool_worker_gone(
+	    s->pool, loop_now(s->loop), a->slot, a->generation, 0, "its worker was not started");
+}
+
 static void do_close(struct sbxd *s, const struct pool_action *a)
 {
 	const struct ctl_close order = {
@@ -104,6 +111,8 @@ static void do_close(struct sbxd *s, const struct pool_action *a)
 	FAULT_POINT("sbxd.close");
 	if (s->workers[a->slot])
 		worker_tell(s->workers[a->slot], CTL_CLOSE, &order, sizeof(order));
+	else
+		not_started(s, a);
 }
 
 static void do_kill(struct sbxd *s, const struct pool_action *a)
@@ -111,6 +120,8 @@ static void do_kill(struct sbxd *s, const struct pool_action *a)
 	FAULT_POINT("sbxd.kill");
 	if (s->workers[a->slot])
 		worker_kill(s->workers[a->slot]);
+	else
+		not_started(s, a);
 }
 
 /* ---- cleaning ---- */
@@ -189,8 +200,8 @@ static void do_clean(struct sbxd *s, const struct pool_action *a)
 				 .fn = on_cleaned,
 				 .ctx = (void *)(uintptr_t)a->slot,
 			     }) < 0)
-		log_error(
-		    "slot %u: no memory to order its cleanup; it will be quarantined", a->slot);
+		on_cleaned(s, (void *)(uintptr_t)a->slot,
+		    &(struct ctl_done){.code = ENOMEM, .text = "no memory to order its cleanup"});
 }
 
 /* ---- answers ---- */

@@ -6,9 +6,11 @@
 
 #include "supervisor/pool.h"
 
-#define POOL_BOOT_TRIES 3		 /* boots that may crash before a waiting acquire is told */
-#define POOL_KILL_WAIT (10 * NS_PER_S)	 /* from SIGKILL to the worker's end */
-#define POOL_CLEAN_WAIT (120 * NS_PER_S) /* the janitor answers sooner, unless it is broken */
+#define POOL_BOOT_TRIES 3	       /* boots that may crash before a waiting acquire is told */
+#define POOL_KILL_WAIT (10 * NS_PER_S) /* from SIGKILL to the worker's end */
+/* Its order may wait behind many others; whoever passes it on answers each within bounds of his
+ * own. */
+#define POOL_CLEAN_WAIT (3600 * NS_PER_S)
 #define POOL_FAILED_GRACE (2 * NS_PER_S)
 #define POOL_CLOSE_SLACK NS_PER_S /* for the worker's own part, beyond close_grace */
 #define POOL_LEAVING_TEXT "the service makes way for its successor; try again"

@@ -39,17 +39,29 @@ static int replace_table(struct sbxd *s, struct err *err)
 	return make_table(s, err);
 }
 
-/* A table of another size is replaced when there is nothing in it to lose. */
-static int resize_table(struct sbxd *s, struct err *err)
+/*
+ * A table of another size, or with slots that could not be used again, is replaced when there is
+ * nothing in it to lose. Names of boxes go on: what is left of an old one may still be there.
+ */
+static int renew_table(struct sbxd *s, struct err *err)
 {
+	const struct shm_header *h = s->seg.header;
+	uint64_t generation = atomic_load(&h->next_generation);
 	uint32_t slots = s->seg.slot_count;
+	uint32_t lost = atomic_load(&h->state_count[SLOT_QUARANTINED]);
+	int rc;
 
+	if (slots == s->config.max_boxes && lost == 0)
+		return 0;
+	if (atomic_load(&h->state_count[SLOT_FREE]) + lost == slots) {
+		segment_close(&s->seg);
+		rc = replace_table(s, err);
+		if (rc == 0)
+			atomic_store(&s->seg.header->next_generation, generation);
+		return rc;
+	}
 	if (slots == s->config.max_boxes)
 		return 0;
-	if (atomic_load(&s->seg.header->state_count[SLOT_FREE]) == slots) {
-		segment_close(&s->seg);
-		return replace_table(s, err);
-	}
 	log_warn("max_boxes %u: it stays %u as long as boxes of the last supervisor live",
 	    s->config.max_boxes, slots);
 	return 0;
@@ -60,15 +72,15 @@ static int take_over(struct sbxd *s, struct err *err)
 	struct err why = {0};
 	int rc = segment_attach(s->segment_name, true, &s->seg, &why);
 
-	if (rc == -EBUSY)
-		return err_set(err, EBUSY, "%s", why.text);
+	if (rc < 0 && rc != -EINVAL && rc != -EPERM && rc != -ENOTRECOVERABLE)
+		return err_set(err, -rc, "%s", why.text); /* it may pass: boxes live in it */
 	if (rc < 0) {
 		log_warn("%s: it is made anew", why.text);
 		return replace_table(s, err);
 	}
 	FAULT_POINT("sbxd.table.taken");
 	rc = segment_reset_boots(&s->seg, s->config.max_concurrent_boots);
-	return rc < 0 ? err_sys(err, -rc, "boot permits") : resize_table(s, err);
+	return rc < 0 ? err_sys(err, -rc, "boot permits") : renew_table(s, err);
 }
 
 int reconcile_table(struct sbxd *s, struct err *err)

@@ -157,6 +157,7 @@ void route_hand_over(struct sbxd *s, struct client *c, const struct route_match 
 			    error, API_INVALID_STATE, "the box is %s", slot_state_name(b->state));
 		return;
 	}
+	client_mark_owner(c, b->uid);
 	rc = worker_hand_over(w, c, bytes, n);
 	if (rc == -EMSGSIZE)
 		(void)fail(error, API_HEAD_TOO_LARGE, "the request does not fit a hand-over");

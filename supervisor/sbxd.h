@@ -69,6 +69,7 @@ struct sbxd {
 	uint32_t adopting; /* workers of the last supervisor that have not said all yet */
 	bool settling;
 	bool leaving;	    /* the boxes are left to a successor */
+	bool over;	    /* nothing more is to be done */
 	bool shutting_down; /* asked to end: also while it starts */
 	bool drained;
 	uint64_t shutdown_req; /* client that waits for the end of the shutdown, 0 none */

@@ -136,8 +136,10 @@ static int start(struct sbxd *s, struct err *err)
 		rc = make_pool(s, err);
 	if (rc == 0)
 		rc = driver_begin(s, err);
-	if (rc == 0 && s->shutting_down)
-		rc = err_set(err, ECANCELED, "told to end while starting");
+	if (rc == 0 && (s->shutting_down || s->leaving)) {
+		lifecycle_beat(s->loop, &s->heartbeat);
+		return 0; /* told to end meanwhile: nobody is served any more */
+	}
 	if (rc == 0)
 		rc = listen_open(s, err);
 	if (rc < 0)
@@ -146,7 +148,7 @@ static int start(struct sbxd *s, struct err *err)
 	atomic_store_explicit(
 	    &s->seg.header->supervisor_state, SUPERVISOR_SERVING, memory_order_relaxed);
 	log_info("serving on %s: driver %s (%s), replicas %u, slots %u", s->socket_path, s->driver,
-	    s->isolation, s->config.replicas, s->config.max_boxes);
+	    s->isolation, s->config.replicas, s->seg.slot_count);
 	notify_send("READY=1");
 	return 0;
 }
@@ -160,7 +162,7 @@ static void stop(struct sbxd *s)
 	janitor_stop(s);
 	images_free(s);
 	if (s->seg.header) {
-		bool left = s->pool && pool_count(s->pool, SLOT_FREE) != pool_rules(s->pool)->slots;
+		bool left = segment_in_use(&s->seg);
 
 		record_self(s, EVENT_SUPERVISOR_STOP,
 		    s->leaving ? "boxes left to a successor"
@@ -211,9 +213,9 @@ int service_run(const struct options *o, const struct paths *paths,
 	rc = start(&s, &err);
 	if (rc < 0)
 		driver_abandon(&s);
-	else
+	else if (!s.over)
 		rc = loop_run(s.loop);
-	if (rc < 0 && !s.shutting_down) {
+	if (rc < 0 && !s.shutting_down && !s.leaving) {
 		log_error("%s", err.code ? err.text : strerror(-rc));
 		s.exit_status = EXIT_FAILURE;
 	}

@@ -150,9 +150,12 @@ const char *worker_adopt_held(struct worker *w, struct ctl_msg *m)
 	if (w->held_due == 0)
 		return "it holds more connections than it said";
 	w->held_due--;
-	if (!is_clients(w->s, m->fd, conn->cookie) || clients_have(w->s->clients, conn->cookie))
+	if (!is_clients(w->s, m->fd, conn->cookie))
 		return "it holds a connection that no supervisor gave it";
-	if (!client_adopt(w->s->clients, fd_take(&m->fd), conn, w, &w->handed))
+	if (clients_have(w->s->clients, conn->cookie))
+		/* One of two lies, and there is no telling which: the connection ends. */
+		(void)shutdown(m->fd, SHUT_RDWR);
+	else if (!client_adopt(w->s->clients, fd_take(&m->fd), conn, w, &w->handed))
 		return "there is no room for the connections it holds";
 	FAULT_POINT("sbxd.adopt.held");
 	if (w->held_due == 0)

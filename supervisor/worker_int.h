@@ -33,7 +33,7 @@ struct worker {
 	uint32_t held_due; /* CTL_HELD that are still to come */
 	uint64_t check_ns; /* when the running health check was sent */
 	int pidfd;
-	int ctl; /* -1 once the worker closed its end */
+	int ctl; /* -1: it closed its end, or could not be connected to */
 	struct loop_watch ctl_watch;
 	struct loop_watch pid_watch;
 	bool permit; /* holds one of boot_slots */

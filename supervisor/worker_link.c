@@ -40,7 +40,8 @@ void worker_pulse(struct worker *w)
 	uint64_t now = loop_now(w->s->loop);
 	uint64_t silence = pool_rules(w->s->pool)->check_timeout;
 
-	if (w->settling && now - w->heard_ns > silence) {
+	/* However much it says meanwhile: others wait for what it must say. */
+	if (w->settling && now - w->spawned_ns > silence) {
 		pool_not_adopted(w->s->pool, now, w->slot, w->gen, "its worker did not say hello");
 		worker_kill(w);
 		worker_adopt_done(w);
@@ -229,7 +230,9 @@ void worker_on_exit(struct loop *l, struct loop_watch *watch, uint32_t events)
 void workers_forget_all(struct sbxd *s)
 {
 	for (uint32_t i = 0; i < s->seg.header->slot_count; i++) {
-		if (s->workers[i])
-			worker_free(s->workers[i]);
+		if (!s->workers[i])
+			continue;
+		s->workers[i]->settling = false; /* what it holds is for the next sbxd to ask */
+		worker_free(s->workers[i]);
 	}
 }

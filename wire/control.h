@@ -80,7 +80,8 @@ struct ctl_head {
 	uint16_t type; /* enum ctl_type */
 	uint32_t tail; /* bytes after the fixed part */
 	uint64_t seq;  /* answers carry the seq of what they answer */
-	uint64_t gen;  /* of the box, 0 for the janitor; a stale one is dropped */
+	uint64_t gen;  /* of the box, 0 for the janitor; a worker drops a stale one, sbxd takes it
+			  for a lie */
 };
 
 #define CTL_TEXT 160
