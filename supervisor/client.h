@@ -41,10 +41,11 @@ bool clients_have(const struct clients *cs, uint64_t cookie);
 
 /*
  * Takes over a connection that worker w has had from an earlier supervisor: handed over, on w's
- * list. Its identity is read from the socket anew. Takes over fd; false when there is no room.
+ * list, the box being of uid `owner`. Its identity is read from the socket anew. Takes over fd;
+ * false when there is no room.
  */
-bool client_adopt(struct clients *cs, int fd, const struct ctl_conn *conn, struct worker *w,
-    struct client_list *list);
+bool client_adopt(struct clients *cs, int fd, const struct ctl_conn *conn, uid_t owner,
+    struct worker *w, struct client_list *list);
 
 /* The client that waits under this number, or NULL. */
 struct client *client_by_req(struct clients *cs, uint64_t req);

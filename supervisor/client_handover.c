@@ -31,8 +31,13 @@ void client_handed_over(struct client *c, struct worker *w, struct client_list *
 	TAILQ_INSERT_TAIL(list, c, link);
 }
 
-bool client_adopt(struct clients *cs, int fd, const struct ctl_conn *conn, struct worker *w,
-    struct client_list *list)
+void client_mark_owner(struct client *c, uid_t owner)
+{
+	c->abroad = c->peer.uid != owner;
+}
+
+bool client_adopt(struct clients *cs, int fd, const struct ctl_conn *conn, uid_t owner,
+    struct worker *w, struct client_list *list)
 {
 	struct client *c = client_new(cs, fd);
 
@@ -42,8 +47,8 @@ bool client_adopt(struct clients *cs, int fd, const struct ctl_conn *conn, struc
 	}
 	(void)strlcpy(c->request_id, conn->request_id, sizeof(c->request_id));
 	(void)strlcpy(c->traceparent, conn->traceparent, sizeof(c->traceparent));
-	c->tied = true;	  /* some lease may be: the pool knows */
-	c->abroad = true; /* whatever it was handed to before */
+	c->tied = true; /* some lease may be: the pool knows */
+	client_mark_owner(c, owner);
 	client_handed_over(c, w, list);
 	return true;
 }
@@ -78,19 +83,17 @@ static bool client_take_back(struct client *c)
 	return false;
 }
 
-void client_mark_owner(struct client *c, uid_t owner)
-{
-	c->abroad = c->abroad || c->peer.uid != owner;
-}
-
 void client_handed_back(struct client *c, const uint8_t *bytes, size_t n)
 {
-	if (c->abroad && n > 0) {
-		client_close(c);
-		return;
-	}
 	if (!client_take_back(c))
 		return;
+	if (c->abroad && n > 0) {
+		c->keep_alive = false;
+		c->linger = true;
+		client_reply_error(c, API_INVALID_STATE,
+		    "this connection was one to another user's box: open a new one");
+		return;
+	}
 	if (buf_append(&c->in, bytes, n) < 0)
 		client_malformed(c, -EMSGSIZE, NULL);
 	else

@@ -134,7 +134,8 @@ int driver_begin(struct sbxd *s, struct err *err)
 	reconcile_strays(s);
 	FAULT_POINT("sbxd.start.restored");
 	rc = clean_up(s, err);
-	if (rc == 0)
+	if (rc == 0 && !s->shutting_down &&
+	    !s->leaving) /* who ends meanwhile wants no more of it */
 		rc = prepare_image(s, err);
 	if (rc == 0)
 		sbxd_settle(s);

@@ -155,7 +155,8 @@ const char *worker_adopt_held(struct worker *w, struct ctl_msg *m)
 	if (clients_have(w->s->clients, conn->cookie))
 		/* One of two lies, and there is no telling which: the connection ends. */
 		(void)shutdown(m->fd, SHUT_RDWR);
-	else if (!client_adopt(w->s->clients, fd_take(&m->fd), conn, w, &w->handed))
+	else if (!client_adopt(w->s->clients, fd_take(&m->fd), conn,
+		     pool_box_at(w->s->pool, w->slot)->uid, w, &w->handed))
 		return "there is no room for the connections it holds";
 	FAULT_POINT("sbxd.adopt.held");
 	if (w->held_due == 0)
