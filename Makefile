@@ -305,17 +305,17 @@ check-valgrind: check-programs $(CHK)/valgrind_pidfd.so
 
 # Each process killed at each fault point that it passes, under load; ROUNDS times. One again: POINT= ROLE= SEED=.
 ROUNDS ?= 1
-SEED ?= $(shell date +%s)
+
 
 .PHONY: crash
 crash: check-programs
-	$(Q)SBX_BUILD=$(CURDIR)/$(CHK) python3 tests/crash/matrix.py --rounds $(ROUNDS) --seed $(SEED) \
+	$(Q)SBX_BUILD=$(CURDIR)/$(CHK) python3 tests/crash/matrix.py --rounds $(ROUNDS) --seed $(or $(SEED),$(shell date +%s)) \
 		--point "$(POINT)" --role "$(ROLE)"
 
 # Thousands of scopes and random kills for T seconds; KILLS= limits what is killed.
 .PHONY: soak
 soak: check-programs
-	$(Q)SBX_BUILD=$(CURDIR)/$(CHK) python3 tests/soak/soak.py --seconds $(T) --seed $(SEED) --kills $(KILLS)
+	$(Q)SBX_BUILD=$(CURDIR)/$(CHK) python3 tests/soak/soak.py --seconds $(T) --seed $(or $(SEED),$(shell date +%s)) --kills $(KILLS)
 
 # ---- the main job, shown -------------------------------------------------------------------------------------------
 

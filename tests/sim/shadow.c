@@ -212,7 +212,7 @@ static void enter(struct sim *s, const struct pool_action *a, const struct pool_
 		v->skip_ok = !s->is_reset && !s->is_adoption;
 		v->idle = s->now;
 	}
-	if (a->to == SLOT_WARM && !(s->is_adoption && a->from == SLOT_CHECKING))
+	if (a->to == SLOT_WARM)
 		v->parked = s->now;
 	if (a->to == SLOT_FREE || a->to == SLOT_RESERVED)
 		v->adopted = false;
