@@ -97,7 +97,7 @@ class Agent:
             self.await_release()
             try:
                 self.sock = self.try_connect()
-            except (ConnectionError, FileNotFoundError, BlockingIOError) as e:
+            except (ConnectionError, FileNotFoundError, PermissionError, BlockingIOError) as e:  # it makes its socket just now
                 if time.monotonic() > end:
                     raise Overdue(f"the service does not come back: {e}") from e
                 time.sleep(0.002)

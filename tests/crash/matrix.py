@@ -100,7 +100,7 @@ def survey(names, seed):
             pts.disarm(pair)
         bench.holders.let_go()
     bench.load.pause(BOUND)
-    wrong = bench.close()
+    wrong = [f"in the survey: {text}" for text in bench.board.take_wrong() + bench.close()]
     pts.close()
     return reached, wrong
 
@@ -113,7 +113,6 @@ class Row:
         self.hits = 0
         self.passed = 0
         self.seconds = 0.0
-        self.wrong = collections.Counter()
 
     @property
     def pair(self):
@@ -178,7 +177,7 @@ def step(bench, row):
     if not stimulus.ends_boxes:
         wrong += bench.holders.check(int(row.role == "worker"), bool(life), stimulus.drops_leases)
     wrong += bench.holders.let_go()
-    wrong += invariants.at_rest(bench.service, board.lost + leases_held(bench, stimulus), bench.baseline)
+    wrong += invariants.at_rest(bench.service, board.lost + leases_held(bench), bench.baseline)
     wrong += invariants.every_scope(bench.service, board, scopes() + bench.holders.scopes)
     wrong += invariants.emptied(bench.service, bench.baseline)
     wrong += bench.service.unexpected_ends(int(row.is_fault and row.role == "sbxd"))
@@ -186,7 +185,7 @@ def step(bench, row):
     return wrong + bench.log.wrong() + board.take_wrong()
 
 
-def leases_held(bench, stimulus):
+def leases_held(bench):
     """What holders never gave back: the lease that is tied to nothing."""
     return collections.Counter({h.scope: 1 for h in bench.holders.all if not h.tied and not h.parked})
 
@@ -208,7 +207,6 @@ def run(rows, rounds, seed):
                 wrong = [f"{type(e).__name__}: {e}"] + bench.board.take_wrong()
             row.seconds += time.monotonic() - began
             row.passed += not wrong
-            row.wrong.update(wrong)
             if wrong:
                 report_failure(bench, row, wrong, seed)
                 bench = None  # it is no ground for the next step

@@ -2,7 +2,6 @@
 
 import glob
 import mmap
-import os
 import re
 import tempfile
 
