@@ -63,7 +63,7 @@ MUTANTS = [
      "\ts = w->scope;\n\tpool_waiter_free(p, w);\n\tpool_scope_left(p, now, s);",
      "\ts = w->scope;\n\tpool_scope_left(p, now, s);"),
     ("one user takes every round", "pool_queue.c",
-     "w->round = last >= p->round ? last + 1 : p->round;", "w->round = p->round;"),
+     "\tw->round = last + 1;", "\tw->round = p->round + 1;"),
     ("newcomers overtake those who wait for room", "pool_acquire.c",
      "if (first && first != w) {", "if (first && first != w && w->boots_lost) {"),
     ("a shutdown leaves those who wait", "pool_release.c",
