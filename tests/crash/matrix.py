@@ -100,7 +100,7 @@ def survey(names, seed):
             pts.disarm(pair)
         bench.holders.let_go()
     bench.load.pause(BOUND)
-    wrong = [f"in the survey: {text}" for text in bench.board.take_wrong() + bench.close()]
+    wrong = [f"in the survey: {text}" for text in bench.board.take_wrong() + bench.log.wrong() + bench.close()]
     pts.close()
     return reached, wrong
 

@@ -9,6 +9,7 @@ from agent import Agent, Ended
 from harness import start_time, wait_for
 from service import children
 
+HELPERS = 5  # workers that die together
 LEAVE_BOUND = 5.0  # seconds for a sbxd that shall leave its boxes to its successor
 
 
@@ -78,15 +79,19 @@ def kill_janitor(service, spared):
 
 def kill_helpers(service, spared):
     """Workers, then the janitor, while sbxd looks away: it learns of all their ends at once."""
-    kill(service.pid, signal.SIGSTOP)
-    try:
-        victims = [pid for pid in service.workers() if pid not in spared]
-        for pid in victims:
-            kill(pid)
-        wait_for("their ends", lambda: not any(map(start_time, victims)))
-        kill_janitor(service, spared)
-    finally:
-        kill(service.pid, signal.SIGCONT)
+    with Agent(service.socket) as a:
+        try:
+            victims = [own_box(a, "helpers", str(i))[1]["pid"] for i in range(HELPERS)]
+        except Ended:
+            return  # sbxd dies of it
+        kill(service.pid, signal.SIGSTOP)
+        try:
+            for pid in victims:
+                kill(pid)
+            wait_for("their ends", lambda: not any(map(start_time, victims)))
+            kill_janitor(service, spared)
+        finally:
+            kill(service.pid, signal.SIGCONT)
 
 
 def reset(service, spared):
@@ -125,7 +130,7 @@ STIMULI = {
     "guest": Stimulus(kill_guest, "guest"),
     "hang": Stimulus(hang, "worker", settings={"health_check_timeout": 0.5, "health_check_skip_seconds": 0}),
     "janitor": Stimulus(kill_janitor, "janitor"),
-    "helpers": Stimulus(kill_helpers, "janitor"),
+    "helpers": Stimulus(kill_helpers, "janitor", settings={"replicas": 14}),
     "reset": Stimulus(reset, "sbxd", drops_leases=True),
     "sbxd": Stimulus(end_sbxd(signal.SIGKILL), "sbxd", away=True),
     "leave": Stimulus(end_sbxd(signal.SIGUSR2), "sbxd", away=True),
