@@ -72,7 +72,6 @@ static void send_next(struct janitor *j)
 
 	if (!o || o->sent || j->ctl < 0)
 		return;
-	o->tries++;
 	rc = ctl_send(j->ctl, o->type, o->seq, 0, &o->body, NULL, 0, o->fd);
 	if (rc < 0) {
 		log_warn("order %s to the janitor: %s", ctl_type_name(o->type), strerror(-rc));
@@ -80,6 +79,7 @@ static void send_next(struct janitor *j)
 		return;
 	}
 	o->sent = true;
+	o->tries++; /* one that it never got cannot have killed it */
 	if (loop_timer_set(
 		j->s->loop, &j->timer, loop_now(j->s->loop) + order_time[o->type], on_timer) < 0)
 		log_warn("no memory for a timer: a hung janitor is not noticed");

@@ -34,7 +34,8 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	static const char *const parts[] = {"/run/workers", "/run", "/real", "/a/b/state", "/a/b", "/a", ""};
+	static const char *const parts[] = {
+	    "/run/workers", "/run", "/real", "/a/b/state", "/a/b", "/a", ""};
 	struct fixture *f = *state;
 	char path[80];
 
