@@ -10,7 +10,7 @@ from agent import Agent
 from harness import slurp, start_time, wait_for
 from service import children
 
-SETTLE = 5.0  # seconds for what is being closed or cleaned up to be gone
+SETTLE = 8.0  # seconds for what is being closed or cleaned up to be gone
 MANY = 4  # things of a kind that are named
 IN_TRANSIT = ("reserved", "booting", "checking", "closing")
 

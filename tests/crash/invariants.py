@@ -67,7 +67,7 @@ def at_rest(d, lost, baseline):
     """Nothing is on its way, the table is whole and says what the host has, leases are accounted for."""
     if within(BOUND, lambda: [] if settled(d) else ["x"]):
         return [f"the pool does not come to rest: {dump(d)['states']}"]
-    wrong = leases(d, lost)
+    wrong = within(SETTLE, lambda: leases(d, lost))  # of a connection that ended: once all workers were heard, or given up
 
     def table():
         now = dump(d)

@@ -114,6 +114,13 @@ def end_sbxd(sig, word=""):
     return end
 
 
+def hang_and_end_sbxd(service, spared):
+    """A worker that hangs cannot greet the next sbxd, and must keep nobody waiting."""
+    with Agent(service.socket) as a:
+        kill(own_box(a, "hung", "t")[1]["pid"], signal.SIGSTOP)
+        end_sbxd(signal.SIGKILL)(service, spared)
+
+
 @dataclasses.dataclass(frozen=True)
 class Stimulus:
     act: callable
@@ -133,6 +140,7 @@ STIMULI = {
     "helpers": Stimulus(kill_helpers, "janitor", settings={"replicas": 14}),
     "reset": Stimulus(reset, "sbxd", drops_leases=True),
     "sbxd": Stimulus(end_sbxd(signal.SIGKILL), "sbxd", away=True),
+    "hung": Stimulus(hang_and_end_sbxd, "sbxd", away=True, settings={"health_check_timeout": 0.5}),
     "leave": Stimulus(end_sbxd(signal.SIGUSR2), "sbxd", away=True),
     "stop": Stimulus(end_sbxd(signal.SIGTERM), "sbxd", away=True, ends_boxes=True),
     "spoil": Stimulus(end_sbxd(signal.SIGKILL, "spoil"), "sbxd", away=True, ends_boxes=True),
