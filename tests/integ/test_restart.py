@@ -66,6 +66,7 @@ class Crash(RestartTest):
         about = self.d.inspect(box)
         os.kill(about["pid"], signal.SIGSTOP)
         os.kill(about["box_pid"], signal.SIGKILL)
+        wait_for("its end", lambda: not start_time(about["box_pid"]))
         self.crash()
         self.assertRegex(self.d.log(), rf"box sbxd-{self.d.instance}-\d+-{about['generation']:x}: no process in")
         self.assertIn("1 boxes of living workers are not there", self.d.log())
