@@ -202,7 +202,7 @@ unit: $(UNIT_BIN) check-programs
 
 # The pool's code among simulated clients, workers and crashes: make sim SEEDS=100000, or SEED=n V=1 to see one.
 SEEDS ?= 20000
-SIM_SHORT := 3000
+SIM_SHORT := 5000
 
 build/sim/pool_sim: $(call obj,$(SIM_SRC) $(POOL_SRC) $(SIM_NEEDS))
 	@mkdir -p $(@D)
@@ -223,6 +223,13 @@ sim-short: $(CHK)/pool_sim
 # The simulator must find what is wrong: each line of its table is done to a copy of the pool's code.
 sim-mutations: $(call obj,$(SIM_SRC) $(POOL_SRC) $(SIM_NEEDS))
 	$(Q)CC="$(CC)" CFLAGS='$(filter-out -MMD -MP,$(PROD_CFLAGS))' tests/sim/mutate.py $^
+
+# ---- the model -----------------------------------------------------------------------------------------------------
+
+# The scope mutex, workers and sbxd that crash, acquires that wait: spin looks at every state there is.
+.PHONY: model
+model:
+	$(Q)tests/model/check.py
 
 # ---- fuzzing -------------------------------------------------------------------------------------------------------
 
@@ -378,6 +385,7 @@ help:
 	@echo "make soak T=60       thousands of scopes, random kills and reloads for T seconds; SEED= KILLS="
 	@echo "make check-valgrind  sbxd under valgrind, over the integration tests (check runs some of them so)"
 	@echo "make sim SEEDS=100000 the pool under simulated crashes; SEED=n V=1 shows one seed"
+	@echo "make model           every state of the scope mutex under crashes (spin)"
 	@echo "make sim-mutations   the simulator finds what is done wrong to the pool on purpose"
 	@echo "make fuzz T=60       each fuzz target for T seconds"
 	@echo "make bench           speed, as ratios to baselines of the same run; WHAT=restart BOXES=1000: one section of it"
