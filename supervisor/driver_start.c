@@ -78,15 +78,13 @@ static int clean_up(struct sbxd *s, struct err *err)
 {
 	FD_SCOPED int kept = reconcile_kept(s);
 	struct awaited a;
-	int rc;
 
 	if (kept < 0)
 		return err_sys(err, -kept, "list the boxes to keep");
-	rc = order_and_wait(s, CTL_SWEEP, kept, &a, err);
-	if (rc < 0) { /* what cannot be cleaned up now keeps nobody from being served */
+	if (order_and_wait(s, CTL_SWEEP, kept, &a, err) < 0) {
+		/* What cannot be cleaned up now keeps nobody from being served. */
 		log_error("%s", err->text);
 		*err = (struct err){0};
-		rc = 0;
 	}
 	if (a.answer.count)
 		log_warn("%u boxes that a dead supervisor left were cleaned up", a.answer.count);
@@ -94,9 +92,7 @@ static int clean_up(struct sbxd *s, struct err *err)
 		log_error("%u boxes of living workers are not there: their workers will say so",
 		    a.answer.missing);
 	FAULT_POINT("sbxd.start.swept");
-	if (rc == 0 && !segment_in_use(&s->seg))
-		rc = order_and_wait(s, CTL_FINISH, -1, &a, err);
-	return rc;
+	return segment_in_use(&s->seg) ? 0 : order_and_wait(s, CTL_FINISH, -1, &a, err);
 }
 
 static int prepare_image(struct sbxd *s, struct err *err)
