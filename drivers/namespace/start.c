@@ -257,8 +257,6 @@ static int start_join_cgroups(struct start *s, struct err *err)
 		if (rc < 0)
 			return err_sys(err, -rc, "move the box into its cgroup");
 	}
-	/* Only a preference: some hosts allow no change. */
-	(void)fd_write_file_at(s->proc, "oom_score_adj", OOM_SCORE);
 	return 0;
 }
 
@@ -287,6 +285,9 @@ static int start_await_exec(struct start *s, struct err *err)
 	if (s->child->error || s->child->step != STEP_EXEC)
 		return err_set(
 		    err, EIO, "the box died: it was to %s", child_step_name(s->child->step));
+	/* Only a preference: some hosts allow no change. Until the exec it would have been ours
+	 * too: the memory was. */
+	(void)fd_write_file_at(s->proc, "oom_score_adj", OOM_SCORE);
 	return 0;
 }
 
