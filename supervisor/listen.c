@@ -77,6 +77,16 @@ static bool answers(const struct sockaddr_un *addr)
 	return connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0 || errno == EAGAIN;
 }
 
+/* With its mode from the first moment: who may use the socket is never told that it may not. */
+static int bind_as(int fd, const struct sockaddr_un *addr, mode_t mode)
+{
+	mode_t old = umask(~mode & 0777);
+	int rc = bind(fd, (const struct sockaddr *)addr, sizeof(*addr));
+
+	(void)umask(old); /* always succeeds, and leaves errno alone */
+	return rc;
+}
+
 int listen_open(struct sbxd *s, struct err *err)
 {
 	struct sockaddr_un addr;
@@ -93,13 +103,13 @@ int listen_open(struct sbxd *s, struct err *err)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return err_sys(err, errno, "socket");
-	if (bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
+	if (bind_as(fd, &addr, LISTEN_MODE) < 0)
 		return err_sys(err, errno, "bind %s", s->socket_path);
-	if (chmod(s->socket_path, LISTEN_MODE) < 0 || listen(fd, LISTEN_BACKLOG) < 0)
-		return err_sys(err, errno, "listen on %s", s->socket_path);
 	if (s->admin_gid != (gid_t)-1 && chown(s->socket_path, (uid_t)-1, s->admin_gid) < 0)
 		return err_sys(
 		    err, errno, "give %s to group %u", s->socket_path, (unsigned int)s->admin_gid);
+	if (listen(fd, LISTEN_BACKLOG) < 0)
+		return err_sys(err, errno, "listen on %s", s->socket_path);
 	rc = loop_add(s->loop, &s->listen_watch, fd, EPOLLIN, on_connection);
 	if (rc < 0)
 		return err_sys(err, -rc, "watch %s", s->socket_path);
