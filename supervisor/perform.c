@@ -45,7 +45,7 @@ static void on_image(struct sbxd *s, uint64_t generation, int prepared, const st
 	if (!b)
 		return;
 	if (b->state == SLOT_BOOTING && prepared >= 0) {
-		publish_now(s, b); /* the worker finds its slot as it shall be */
+		publish_changed(s); /* the worker finds its slot as it shall be */
 		FAULT_POINT("sbxd.spawn.published");
 		worker_spawn(s, b, prepared);
 		return;
@@ -212,7 +212,7 @@ static void do_grant(struct sbxd *s, const struct pool_action *a)
 	const struct pool_box *b = action_box(s, a);
 
 	if (c && b) {
-		publish_now(s, b); /* the table shows the lease before the client knows of it */
+		publish_changed(s); /* the table shows the lease before the client knows of it */
 		FAULT_POINT("sbxd.grant.published");
 		record_lease(s, a, b, c);
 		api_acquire_granted(s, c, a);

@@ -60,7 +60,7 @@ static void spawn_worker(struct sim *s, const struct pool_box *b)
 	struct sim_proc *p;
 
 	SIM_CHECK(s, s->workers[slot] == SIM_NOBODY, "a slot has one worker");
-	if (!publish_now(s, b) || !sim_effect(s))
+	if (!sim_publish_changed(s) || !sim_effect(s))
 		return;
 	p = sim_proc_spawn(s, slot, b->generation);
 	s->workers[slot] = sim_proc_number(s, p);
@@ -161,7 +161,7 @@ static void do_grant(struct sim *s, const struct pool_action *a)
 
 	SIM_CHECK(s, b, "a grant is about a box that is there");
 	/* The table shows the lease before the client knows of it. */
-	if (publish_now(s, b) && sim_effect(s))
+	if (sim_publish_changed(s) && sim_effect(s))
 		sim_granted(s, a);
 }
 
