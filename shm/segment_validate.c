@@ -1,6 +1,6 @@
 /*
- * segment_validate: does the segment keep every promise of the layout? sbxd when it takes over,
- * and sbxctl on a live segment or one left by a dead daemon. Reads only; works on private copies
+ * segment_validate: does the segment keep every promise of the layout? For sbxctl, on a live
+ * segment or one that a dead daemon left. Reads only; works on private copies
  * of the slots' parts, so that no content leads it out of bounds or into a loop.
  */
 #include <errno.h>

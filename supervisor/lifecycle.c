@@ -13,6 +13,7 @@
 #include "supervisor/client.h"
 #include "supervisor/janitor_link.h"
 #include "supervisor/notify.h"
+#include "supervisor/reconcile.h"
 #include "supervisor/sbxd.h"
 #include "supervisor/worker_link.h"
 
@@ -143,6 +144,8 @@ void lifecycle_beat(struct loop *l, struct loop_timer *t)
 		if (s->workers[i])
 			worker_pulse(s->workers[i]);
 	}
+	if (loop_now(l) < s->strays_until)
+		reconcile_strays(s);
 	sbxd_settle(s);
 	INVARIANT(loop_timer_set(l, t, loop_now(l) + HEARTBEAT, lifecycle_beat) == 0);
 }

@@ -65,6 +65,7 @@ struct sbxd {
 	struct loop_watch signal_watch;
 	struct loop_timer pool_timer;
 	struct loop_timer heartbeat;
+	uint64_t strays_until; /* the table was made anew: workers in none may still turn up */
 
 	uint32_t adopting; /* workers of the last supervisor that have not said all yet */
 	bool settling;

@@ -68,7 +68,8 @@ class Respawner:
         if os.path.exists(self.job["table"]):
             shutil.copyfile(self.job["table"], f"{self.job['kept']}{pid}")
             if self.spoil:
-                os.truncate(self.job["table"], 100)
+                with open(self.job["table"], "r+b") as table:  # truncated, it would end the workers that map it
+                    table.write(bytes(64))
         if not os.WIFSIGNALED(status) and os.WEXITSTATUS(status) != 0:
             self.delay += FAILED_PAUSE
         if self.again:
