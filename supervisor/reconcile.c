@@ -23,18 +23,17 @@
 
 /* ---- the table ---- */
 
+/* A worker that was booting for one that is lost has no socket yet by which it could be found. */
 static int make_table(struct sbxd *s, struct err *err)
 {
+	s->strays_until = loop_now(s->loop) + s->config.boot_timeout_ns;
 	return segment_create(s->segment_name, s->instance, s->config.max_boxes,
 	    s->config.max_concurrent_boots, &s->seg, err);
 }
 
-/* A worker that was booting for the old one has no socket yet by which it could be found. */
 static int replace_table(struct sbxd *s, struct err *err)
 {
 	int rc = segment_unlink(s->segment_name);
-
-	s->strays_until = loop_now(s->loop) + s->config.boot_timeout_ns;
 
 	FAULT_POINT("sbxd.table.unlinked");
 	if (rc < 0)
