@@ -74,7 +74,7 @@ GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_
 	guest/kill.c guest/mux.c guest/mux_input.c guest/out.c guest/path.c guest/shim.c guest/shim_run.c \
 	guest/sink.c guest/sys_clone.c guest/text.c guest/tree.c guest/users.c
 CONFIG_SRC := supervisor/config.c supervisor/config_env.c supervisor/config_print.c supervisor/config_table.c \
-	supervisor/config_value.c supervisor/config_yaml.c supervisor/options.c supervisor/rundir.c
+	supervisor/config_value.c supervisor/config_yaml.c supervisor/options.c supervisor/rundir.c supervisor/yaml_file.c
 CTL_SRC := tools/cli_boxes.c tools/cli_call.c tools/cli_command.c tools/cli_doctor.c tools/cli_events.c \
 	tools/cli_events_ask.c tools/cli_options.c tools/cli_pool.c tools/cli_print.c tools/cli_ps.c \
 	tools/cli_run.c tools/cli_shm.c tools/cli_signals.c tools/cli_stream.c tools/cli_token.c tools/cli_view.c \
