@@ -17,6 +17,9 @@
 
 #define CONFIG_PATH_LEN 256
 #define CONFIG_TEXT_LEN 256
+#define CONFIG_MEMORY_MIB_MAX (1U << 20) /* what a box can be given at most */
+#define CONFIG_CPUS_MAX 1024U
+#define CONFIG_DISK_MIB_MAX (1U << 24)
 #define CONFIG_ENVIRONMENT_MAX 65536U /* bytes of "K=V\0": fits the tail of a control message */
 
 enum config_policy {

@@ -43,9 +43,9 @@ static const char *const switch_names[] = {"false", "true", NULL};
 const struct config_key config_keys[CONFIG_KEYS] = {
     {"driver", CONFIG_WORD, AT(driver), 1, SIZE(driver), "auto", driver_names, false},
     {"image", CONFIG_TEXT, AT(image), 1, SIZE(image), "host", NULL, false},
-    {"memory_mib", CONFIG_UINT, AT(memory_mib), 16, 1U << 20, "512", NULL, true},
-    {"cpus", CONFIG_MILLI, AT(cpus_milli), 0, 1024000, "1", NULL, true},
-    {"disk_mib", CONFIG_UINT, AT(disk_mib), 1, 1U << 24, "512", NULL, true},
+    {"memory_mib", CONFIG_UINT, AT(memory_mib), 16, CONFIG_MEMORY_MIB_MAX, "512", NULL, true},
+    {"cpus", CONFIG_MILLI, AT(cpus_milli), 0, CONFIG_CPUS_MAX * 1000, "1", NULL, true},
+    {"disk_mib", CONFIG_UINT, AT(disk_mib), 1, CONFIG_DISK_MIB_MAX, "512", NULL, true},
     {"pids_max", CONFIG_UINT, AT(pids_max), 16, 1U << 22, "512", NULL, true},
     {"environment", CONFIG_ENVIRONMENT, AT(environment), 0, CONFIG_ENVIRONMENT_MAX, NULL, NULL,
 	true},

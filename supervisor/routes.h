@@ -21,20 +21,24 @@ typedef void route_fn(struct sbxd *s, struct client *c, const struct route_call 
 
 struct route {
 	uint32_t methods;     /* bits 1 << enum http_method */
-	const char *segments; /* after /v1: words, ':' for a box id, '*' for anything more */
+	const char *segments; /* after /v1: words, ':' for an id or a name, '*' for anything more */
+	bool at_root;	      /* not after /v1 */
+	bool open;	      /* for anybody, also without a token */
 	bool handed_over;     /* served by the box's worker; it knows the methods */
 	route_fn *fn;	      /* NULL when handed over */
 };
 
 struct route_match {
 	const struct route *route;
-	char id[160]; /* of the box, "" without */
+	char id[160]; /* the first ':' of segments, "" without */
 };
 
 struct route_error {
 	enum api_error error;
-	const char *allow; /* for API_METHOD: the methods there are */
+	const char *allow;	  /* for API_METHOD: the methods there are; points into methods */
+	const char *authenticate; /* for API_UNAUTHENTICATED: how */
 	char text[200];
+	char methods[40];
 };
 
 /* One request, complete. All pointers are valid during the call only. */

@@ -141,7 +141,7 @@ int worker_hand_over(struct worker *w, struct client *c, const void *bytes, size
 
 	if (w->ctl < 0)
 		return -EPIPE;
-	client_fill_conn(c, &conn);
+	client_fill_conn(c, n, &conn);
 	if (TAILQ_EMPTY(&w->queue))
 		rc = ctl_send(w->ctl, CTL_HANDOVER, 0, w->gen, &conn, bytes, n, client_fd(c));
 	if (rc == -EAGAIN) {
@@ -155,7 +155,7 @@ int worker_hand_over(struct worker *w, struct client *c, const void *bytes, size
 	if (rc < 0)
 		return rc;
 	FAULT_POINT("sbxd.handover.sent");
-	client_handed_over(c, w, &w->handed);
+	client_handed_over(c, n, w, &w->handed);
 	publish_count(w->s, COUNTER_HANDOVERS);
 	return 0;
 }

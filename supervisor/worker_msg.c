@@ -95,7 +95,7 @@ static void on_handback(struct worker *w, struct ctl_msg *m)
 	}
 	publish_count(w->s, COUNTER_HANDBACKS);
 	FAULT_POINT("sbxd.handback");
-	client_handed_back(c, m->tail, m->tail_len);
+	client_handed_back(c, m->tail, m->tail_len, (m->body.conn.flags & CTL_CONN_IDLE) != 0);
 }
 
 static void on_conn_gone(struct worker *w, struct ctl_msg *m)

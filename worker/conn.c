@@ -211,7 +211,7 @@ static bool conn_run_flush(struct conn *c)
 	if (c->raw.len == 0)
 		buf_trim(&c->raw, CONN_READ_HEAD * 2);
 	conn_mark(c, c->raw.len ? CONN_REQUEST : CONN_IDLE);
-	return true;
+	return c->who.flags & CTL_CONN_ONCE ? conn_give_back(c, NULL) : true;
 }
 
 static bool (*const phase_fns[CONN_PHASES])(struct conn *c) = {
