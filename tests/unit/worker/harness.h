@@ -24,6 +24,7 @@
 #include "lib/fd.h"
 #include "lib/log.h"
 #include "shm/slot.h"
+#include "wire/limits.h"
 #include "worker/conn.h"
 #include "worker/op.h"
 #include "worker/service.h"
@@ -38,6 +39,7 @@ struct harness {
 	struct service s; /* first */
 	struct agent_link link;
 	struct report report;
+	struct ctl_limits limits;
 	struct shm_page *page;
 	int guest; /* the test's end */
 	struct buf from_guest;
@@ -263,6 +265,9 @@ static inline int h_setup(void **state)
 	h->s.link = &h->link;
 	h->s.report = &h->report;
 	h->s.ops = &h_service_ops;
+	h->limits = (struct ctl_limits)CTL_LIMITS_DEFAULT;
+	h->limits.idle_ms = 0; /* who has no deadline is to have no timer */
+	h->s.limits = &h->limits;
 	h->s.token = H_TOKEN;
 	h->s.env = env;
 	h->s.env_len = sizeof(env);
