@@ -64,15 +64,15 @@ WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worke
 POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_due.c supervisor/pool_lease.c \
 	supervisor/pool_life.c supervisor/pool_queue.c supervisor/pool_release.c supervisor/pool_restore.c \
 	supervisor/pool_room.c supervisor/pool_scope.c supervisor/pool_stock.c supervisor/pool_timers.c
-SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_box.c \
-	supervisor/api_events.c \
-	supervisor/api_pool.c supervisor/auth.c \
+SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_box.c supervisor/api_config.c \
+	supervisor/api_events.c supervisor/api_images.c supervisor/api_me.c supervisor/api_metrics.c \
+	supervisor/api_openmetrics.c supervisor/api_pool.c supervisor/api_unsupported.c supervisor/auth.c \
 	supervisor/client.c supervisor/client_handover.c supervisor/client_read.c supervisor/client_reply.c \
 	supervisor/client_stream.c supervisor/client_tcp.c supervisor/driver_start.c supervisor/images.c \
 	supervisor/janitor_link.c supervisor/lifecycle.c supervisor/listen.c supervisor/listen_tcp.c \
 	supervisor/listen_unix.c supervisor/notify.c \
 	supervisor/perform.c supervisor/programs.c supervisor/publish.c supervisor/reconcile.c supervisor/record.c \
-	supervisor/restore.c supervisor/routes.c supervisor/service.c supervisor/settings.c supervisor/spawn.c supervisor/worker_adopt.c \
+	supervisor/restore.c supervisor/routes.c supervisor/service.c supervisor/settings.c supervisor/spawn.c supervisor/usage.c supervisor/worker_adopt.c \
 	supervisor/worker_link.c supervisor/worker_msg.c supervisor/worker_start.c
 GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_read.c guest/file_sync.c guest/file_write.c \
 	guest/kill.c guest/mux.c guest/mux_input.c guest/out.c guest/path.c guest/shim.c guest/shim_run.c \

@@ -69,6 +69,8 @@ static void client_admit(struct client *c, const struct http_head *head, struct 
 		return;
 	if (route->handed_over)
 		client_pass_on(c, error);
+	else if (route->unsupported)
+		api_unsupported(c->cs->s, c, &c->match, error);
 }
 
 /* The head is complete. True when the body is wanted here. */

@@ -32,6 +32,21 @@ static const struct route routes[] = {
     {.methods = GET, .segments = "pool", .fn = api_get_pool},
     {.methods = POST, .segments = "pool/reset", .fn = api_reset_pool},
     {.methods = POST, .segments = "shutdown", .fn = api_shutdown},
+    {.methods = GET, .segments = "config", .open = true, .fn = api_config},
+    {.methods = GET, .segments = "me", .fn = api_me},
+    {.methods = GET, .segments = "metrics", .fn = api_metrics},
+    {.methods = GET, .segments = "metrics", .at_root = true, .fn = api_openmetrics},
+    {.methods = GET, .segments = "boxes/:/metrics", .fn = api_box_metrics},
+    {.methods = GET, .segments = "images", .fn = api_list_images},
+    {.methods = POST, .segments = "images/pull", .fn = api_pull_image},
+    {.methods = GET | HEAD, .segments = "images/:", .fn = api_get_image},
+    {.methods = GET | POST, .segments = "boxes/:/snapshots", .unsupported = "snapshots"},
+    {.methods = GET | DELETE, .segments = "boxes/:/snapshots/:", .unsupported = "snapshots"},
+    {.methods = POST, .segments = "boxes/:/snapshots/:/restore", .unsupported = "snapshots"},
+    {.methods = POST, .segments = "boxes/:/clone", .unsupported = "cloning a box"},
+    {.methods = POST, .segments = "boxes/:/export", .unsupported = "exporting a box"},
+    {.methods = POST, .segments = "boxes/import", .unsupported = "importing a box"},
+    {.methods = POST, .segments = "boxes/:/network/tunnel", .unsupported = "network tunnels"},
 };
 
 static const char *const method_names[HTTP_METHODS] = {

@@ -25,7 +25,8 @@ struct route {
 	bool at_root;	      /* not after /v1 */
 	bool open;	      /* for anybody, also without a token */
 	bool handed_over;     /* served by the box's worker; it knows the methods */
-	route_fn *fn;	      /* NULL when handed over */
+	const char *unsupported; /* what it would do, and no driver of ours can */
+	route_fn *fn;		 /* NULL when handed over or not supported */
 };
 
 struct route_match {
@@ -57,6 +58,10 @@ int route_find(const struct http_head *head, struct route_match *out, struct rou
 void route_hand_over(struct sbxd *s, struct client *c, const struct route_match *m,
     const void *bytes, size_t n, struct route_error *error);
 
+/* Says that a route is not supported; or, first of all, that its box is not there. */
+void api_unsupported(const struct sbxd *s, const struct client *c, const struct route_match *m,
+    struct route_error *error);
+
 /* Handlers; each answers c exactly once, now or (client_wait) later. */
 route_fn api_acquire;
 route_fn api_release;
@@ -67,5 +72,13 @@ route_fn api_events;
 route_fn api_get_pool;
 route_fn api_reset_pool;
 route_fn api_shutdown;
+route_fn api_config;
+route_fn api_me;
+route_fn api_metrics;
+route_fn api_box_metrics;
+route_fn api_openmetrics;
+route_fn api_list_images;
+route_fn api_get_image;
+route_fn api_pull_image;
 
 #endif

@@ -30,6 +30,11 @@ uint64_t worker_start_time(const struct worker *w)
 	return w->start;
 }
 
+struct worker_figures *worker_figures(struct worker *w)
+{
+	return &w->figures;
+}
+
 void worker_kill(struct worker *w)
 {
 	(void)proc_signal(w->pidfd, SIGKILL); /* -ESRCH: it is gone, and the pidfd says so */
@@ -221,6 +226,7 @@ void worker_on_exit(struct loop *l, struct loop_watch *watch, uint32_t events)
 	log_debug("worker %d of slot %u %s", (int)w->pid, w->slot, how);
 	FAULT_POINT("sbxd.worker.exited");
 	settle_connections(w);
+	usage_retire(s, w->slot, w->gen);
 	FAULT_POINT("sbxd.worker.settled");
 	pool_worker_gone(s->pool, loop_now(l), w->slot, w->gen, status, how);
 	worker_free(w);

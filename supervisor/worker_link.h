@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "supervisor/pool.h"
+#include "supervisor/usage.h"
 
 struct client;
 struct sbxd;
@@ -41,6 +42,15 @@ void worker_pulse(struct worker *w);
 
 /* SIGKILL through the pidfd. */
 void worker_kill(struct worker *w);
+
+/* What is known of a worker's box only to be shown. */
+struct worker_figures {
+	uint64_t boot_ns;   /* from its start to a box that is up; 0: another supervisor knew */
+	uint64_t create_ns; /* from the wish for a box to there; likewise */
+	struct cpu_sample cpu;
+};
+
+struct worker_figures *worker_figures(struct worker *w);
 
 pid_t worker_pid(const struct worker *w);
 uint64_t worker_start_time(const struct worker *w);

@@ -56,7 +56,9 @@ static void on_booted(struct worker *w, struct ctl_msg *m)
 
 	FAULT_POINT("sbxd.booted");
 	worker_return_permit(w);
-	hist_add(&w->s->seg.header->hists[HIST_BOOT], now - w->spawned_ns);
+	w->figures.boot_ns = now - w->spawned_ns;
+	w->figures.create_ns = now - pool_box_at(w->s->pool, w->slot)->created;
+	hist_add(&w->s->seg.header->hists[HIST_BOOT], w->figures.boot_ns);
 	log_debug("worker %d: box booted in %llu us", (int)w->pid,
 	    (unsigned long long)(m->body.booted.boot_ns / 1000));
 	pool_booted(w->s->pool, now, w->slot, w->gen);

@@ -16,7 +16,13 @@ struct worker {
 	uint32_t told[CTL_TYPES];
 	uint32_t killed;
 	int prepared;
+	struct worker_figures figures;
 };
+
+struct worker_figures *worker_figures(struct worker *w)
+{
+	return &w->figures;
+}
 
 pid_t worker_pid(const struct worker *w)
 {
