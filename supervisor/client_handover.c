@@ -57,7 +57,7 @@ void client_fill_conn(const struct client *c, size_t n, struct ctl_conn *out)
 {
 	*out = (struct ctl_conn){.cookie = c->cookie, .uid = (uint32_t)c->peer.uid};
 	if (c->peer.by_token)
-		out->flags = CTL_CONN_ONCE | (n < c->in.len ? CTL_CONN_READ_ON : 0);
+		out->flags = CTL_CONN_TCP | CTL_CONN_ONCE | (n < c->in.len ? CTL_CONN_READ_ON : 0);
 	(void)strlcpy(out->request_id, c->request_id, sizeof(out->request_id));
 	(void)strlcpy(out->traceparent, c->traceparent, sizeof(out->traceparent));
 }

@@ -86,6 +86,13 @@ static inline struct loop *client_loop(const struct client *c)
 	return c->cs->s->loop;
 }
 
+/* What says that its client has left, besides EPOLLHUP: over TCP the end of what it sends. Not to
+ * be awaited while that is still read. */
+static inline uint32_t client_leave_events(const struct client *c)
+{
+	return c->peer.by_token ? (uint32_t)EPOLLRDHUP : 0;
+}
+
 /* Gives the client `span` ns for what it is at. */
 void client_set_timer(struct client *c, uint64_t span);
 

@@ -231,14 +231,14 @@ void client_on_event(struct loop *l, struct loop_watch *watch, uint32_t events)
 
 	(void)l;
 	if (events & EPOLLIN && c->state == CLIENT_WAITING) {
-		/* Its next request can wait, and must not wake us until then; EPOLLHUP always does.
+		/* Its next request can wait, and must not wake us until then; that it leaves does.
 		 */
-		(void)loop_mod(s->loop, &c->watch, 0);
+		(void)loop_mod(s->loop, &c->watch, client_leave_events(c));
 	} else if (events & EPOLLIN && c->state == CLIENT_READING) {
 		client_read(c);
 	} else if (events & EPOLLIN && c->state == CLIENT_LINGERING) {
 		client_drop_input(c);
-	} else if (events & (EPOLLHUP | EPOLLERR)) {
+	} else if (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) {
 		client_close(c);
 	} else if (events & EPOLLOUT && c->state == CLIENT_STREAMING) {
 		client_stream_ready(c);

@@ -135,6 +135,9 @@ struct ctl_boot {
 /* With CTL_CONN_ONCE: sbxd has read on, past this request. If it dies, what it read is lost, and
  * the connection can serve no more than this. */
 #define CTL_CONN_READ_ON 2U
+/* Of TCP: a client that leaves is told by the end of what it sends (EPOLLRDHUP) and by no hang-up.
+ */
+#define CTL_CONN_TCP 8U
 /* Handed back because nothing came for limits.idle_ms. */
 #define CTL_CONN_IDLE 4U
 

@@ -245,6 +245,8 @@ static void conn_settle(struct conn *c)
 	if (c->phase == CONN_HEAD || c->phase == CONN_DRAIN ||
 	    (c->phase == CONN_BODY && c->op && (!c->op->cls->room || c->op->cls->room(c->op))))
 		events |= EPOLLIN;
+	if (c->phase == CONN_SERVE && (c->who.flags & CTL_CONN_TCP))
+		events |= EPOLLRDHUP;
 	/* While it is served it stays watched until it sends: most clients do not. */
 	if (c->phase == CONN_SERVE && !c->readable)
 		events |= c->watch.events & EPOLLIN;
@@ -299,6 +301,8 @@ void conn_on_event(struct loop *loop, struct loop_watch *w, uint32_t events)
 	(void)loop; /* the service knows its loop */
 	if (events & (EPOLLHUP | EPOLLERR))
 		c->dead = true; /* both directions: nobody is there to take an answer */
+	if ((events & EPOLLRDHUP) && c->phase == CONN_SERVE)
+		c->dead = true;
 	if (events & EPOLLIN)
 		c->readable = true;
 	if ((events & EPOLLOUT) && !c->dead)
