@@ -126,6 +126,7 @@ void client_fill_conn(const struct client *c, size_t n, struct ctl_conn *out);
 
 /* It is the worker's now, on its list, and so are these n bytes. */
 void client_handed_over(struct client *c, size_t n, struct worker *w, struct client_list *list);
+const struct client *client_next_handed(const struct client *c);
 struct client *client_find_handed(const struct client_list *list, uint64_t cookie);
 
 /* The box whose worker it is handed to is of uid `owner`: a worker may speak for its own uid only,

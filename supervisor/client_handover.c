@@ -108,6 +108,11 @@ void client_forget_worker(struct client *c)
 	c->worker_list = NULL;
 }
 
+const struct client *client_next_handed(const struct client *c)
+{
+	return TAILQ_NEXT(c, link);
+}
+
 struct client *client_find_handed(const struct client_list *list, uint64_t cookie)
 {
 	struct client *c;

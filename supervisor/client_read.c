@@ -47,7 +47,9 @@ static void client_refuse(struct client *c, const struct route_error *why)
 		buf_consume(&c->in, c->fed);
 	c->fed = 0;
 	client_reply_error_more(c, why->error, why->text,
-	    &(struct api_error_more){.allow = why->allow, .authenticate = why->authenticate});
+	    &(struct api_error_more){.allow = why->allow,
+		.authenticate = why->authenticate,
+		.retry_after_seconds = why->retry_after});
 }
 
 static void client_refuse_body(struct client *c)

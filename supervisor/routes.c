@@ -18,6 +18,7 @@
 #define POST (1U << HTTP_POST)
 #define DELETE (1U << HTTP_DELETE)
 #define ROUTE_DEPTH 12
+#define ROUTE_RETRY_AFTER 1 /* seconds, for a connection to a box to end */
 
 static const struct route routes[] = {
     {.methods = POST, .segments = "acquire", .fn = api_acquire},
@@ -175,6 +176,12 @@ void route_hand_over(struct sbxd *s, struct client *c, const struct route_match 
 		else
 			(void)fail(
 			    error, API_INVALID_STATE, "the box is %s", slot_state_name(b->state));
+		return;
+	}
+	if (worker_has_conns(w, s->config.limits.box_connections)) {
+		error->retry_after = ROUTE_RETRY_AFTER;
+		(void)fail(error, API_TOO_MANY, "the box has %u connections, and takes no more",
+		    s->config.limits.box_connections);
 		return;
 	}
 	client_mark_owner(c, b->uid);

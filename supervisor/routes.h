@@ -38,6 +38,7 @@ struct route_error {
 	enum api_error error;
 	const char *allow;	  /* for API_METHOD: the methods there are; points into methods */
 	const char *authenticate; /* for API_UNAUTHENTICATED: how */
+	double retry_after;	  /* seconds; 0: there is no telling */
 	char text[200];
 	char methods[40];
 };

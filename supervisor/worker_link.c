@@ -165,6 +165,16 @@ int worker_hand_over(struct worker *w, struct client *c, const void *bytes, size
 	return 0;
 }
 
+bool worker_has_conns(const struct worker *w, uint32_t n)
+{
+	const struct client *c;
+	uint32_t have = 0;
+
+	for (c = TAILQ_FIRST(&w->handed); c && have < n; c = client_next_handed(c))
+		have++;
+	return have >= n;
+}
+
 /* ---- the end ---- */
 
 struct worker *worker_new(struct sbxd *s, uint32_t slot, uint64_t gen)

@@ -33,6 +33,9 @@ void worker_tell(struct worker *w, uint16_t type, const void *body, size_t len);
  */
 int worker_hand_over(struct worker *w, struct client *c, const void *bytes, size_t n);
 
+/* It has at least n connections in its hands. */
+bool worker_has_conns(const struct worker *w, uint32_t n);
+
 /*
  * Called every second or so: a worker that has clients in its hands and says nothing is asked
  * whether it lives, and killed when it does not answer: no client hangs on a hung worker. One that

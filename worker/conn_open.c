@@ -72,7 +72,7 @@ void conn_open(struct service *s, int fd, const struct ctl_conn *who, uint64_t s
 	if (!c) {
 		char why[80];
 
-		(void)snprintf(why, sizeof(why), "too many connections to this box: it takes %u",
+		(void)snprintf(why, sizeof(why), "the box has %u connections, and takes no more",
 		    s->limits->connections);
 		conn_refuse(fd, who, API_TOO_MANY, why);
 		s->ops->conn_gone(s, index, seq, who->cookie);

@@ -45,6 +45,7 @@ struct harness {
 	struct buf from_guest;
 	struct buf from_worker; /* bytes that the fake guest has read and not used */
 	int client;		/* the test's end of the newest connection */
+	uint32_t client_flags;	/* CTL_CONN_* of the next one */
 	struct buf answer;	/* what the client has read */
 	bool answer_ended;
 
@@ -55,6 +56,7 @@ struct harness {
 	bool orphaned;
 	int back; /* connections handed back */
 	int back_fd;
+	uint32_t back_flags;
 	struct buf back_bytes;
 	uint64_t pongs;
 };
@@ -70,6 +72,7 @@ static inline bool h_hand_back(struct service *s, int fd, unsigned int index, ui
 		return false;
 	report_conn(s->report, index, 0, CONN_FREE);
 	h->back++;
+	h->back_flags = who->flags;
 	fd_close(&h->back_fd);
 	h->back_fd = fd;
 	buf_clear(&h->back_bytes);
@@ -315,7 +318,7 @@ static inline int h_teardown(void **state)
 /* Hands a new connection over with what sbxd would have read of it. */
 static inline void h_connect_bytes(struct harness *h, const void *bytes, size_t n)
 {
-	const struct ctl_conn who = {.cookie = H_COOKIE, .uid = 1000};
+	const struct ctl_conn who = {.cookie = H_COOKIE, .uid = 1000, .flags = h->client_flags};
 	int pair[2];
 
 	fd_close(&h->client);
