@@ -55,7 +55,8 @@ DRIVER_SRC := drivers/namespace/adopt.c drivers/namespace/cgroup.c drivers/names
 	drivers/namespace/layer_note.c drivers/namespace/namespace.c drivers/namespace/prepare.c \
 	drivers/namespace/probe.c drivers/namespace/rootfs.c drivers/namespace/site.c drivers/namespace/start.c \
 	drivers/namespace/sweep.c drivers/namespace/userns.c drivers/registry.c
-WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worker/agent_pipe.c worker/boot.c worker/box.c \
+WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worker/agent_pipe.c worker/arg_limits.c \
+	worker/boot.c worker/box.c \
 	worker/box_adopt.c worker/box_check.c worker/box_end.c worker/confine.c worker/confine_filter.c worker/conn.c \
 	worker/conn_body.c worker/conn_open.c worker/conn_reply.c worker/control_link.c worker/files_query.c \
 	worker/files_read.c worker/files_write.c worker/janitor.c worker/op.c worker/report.c worker/route.c \
@@ -63,18 +64,21 @@ WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worke
 POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_due.c supervisor/pool_lease.c \
 	supervisor/pool_life.c supervisor/pool_queue.c supervisor/pool_release.c supervisor/pool_restore.c \
 	supervisor/pool_room.c supervisor/pool_scope.c supervisor/pool_stock.c supervisor/pool_timers.c
-SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_box.c supervisor/api_events.c \
-	supervisor/api_pool.c supervisor/client.c supervisor/client_handover.c supervisor/client_read.c \
-	supervisor/client_reply.c supervisor/client_stream.c supervisor/driver_start.c supervisor/images.c \
-	supervisor/janitor_link.c supervisor/lifecycle.c supervisor/listen.c supervisor/notify.c \
+SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_box.c supervisor/api_config.c \
+	supervisor/api_events.c supervisor/api_images.c supervisor/api_me.c supervisor/api_metrics.c \
+	supervisor/api_openmetrics.c supervisor/api_pool.c supervisor/api_unsupported.c supervisor/auth.c \
+	supervisor/client.c supervisor/client_handover.c supervisor/client_read.c supervisor/client_reply.c \
+	supervisor/client_stream.c supervisor/client_tcp.c supervisor/driver_start.c supervisor/images.c \
+	supervisor/janitor_link.c supervisor/lifecycle.c supervisor/listen.c supervisor/listen_tcp.c \
+	supervisor/listen_unix.c supervisor/notify.c \
 	supervisor/perform.c supervisor/programs.c supervisor/publish.c supervisor/reconcile.c supervisor/record.c \
-	supervisor/restore.c supervisor/routes.c supervisor/service.c supervisor/settings.c supervisor/spawn.c supervisor/worker_adopt.c \
+	supervisor/restore.c supervisor/routes.c supervisor/service.c supervisor/settings.c supervisor/spawn.c supervisor/usage.c supervisor/worker_adopt.c \
 	supervisor/worker_link.c supervisor/worker_msg.c supervisor/worker_start.c
 GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_read.c guest/file_sync.c guest/file_write.c \
 	guest/kill.c guest/mux.c guest/mux_input.c guest/out.c guest/path.c guest/shim.c guest/shim_run.c \
 	guest/sink.c guest/sys_clone.c guest/text.c guest/tree.c guest/users.c
 CONFIG_SRC := supervisor/config.c supervisor/config_env.c supervisor/config_print.c supervisor/config_table.c \
-	supervisor/config_value.c supervisor/config_yaml.c supervisor/options.c supervisor/rundir.c
+	supervisor/config_value.c supervisor/config_yaml.c supervisor/options.c supervisor/rundir.c supervisor/yaml_file.c
 CTL_SRC := tools/cli_boxes.c tools/cli_call.c tools/cli_command.c tools/cli_doctor.c tools/cli_events.c \
 	tools/cli_events_ask.c tools/cli_options.c tools/cli_pool.c tools/cli_print.c tools/cli_ps.c \
 	tools/cli_run.c tools/cli_shm.c tools/cli_signals.c tools/cli_stream.c tools/cli_token.c tools/cli_view.c \

@@ -218,7 +218,7 @@ static enum agent_code explain_exec(const struct shim_plan *p, int err, struct t
 				  : "no such file: ");
 		break;
 	case E2BIG:
-		text_add(why, "the argument list is too long: ");
+		text_add(why, "the kernel takes no arguments and variables that are so long: ");
 		break;
 	case ENOEXEC:
 		text_add(why, "not an executable file: ");

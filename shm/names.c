@@ -23,6 +23,10 @@ static const char *const counter_names[COUNTERS] = {
     [COUNTER_HANDOVERS] = "handovers",
     [COUNTER_HANDBACKS] = "handbacks",
     [COUNTER_REJECTED_REQUESTS] = "rejected_requests",
+    [COUNTER_PAST_COMMANDS] = "past_commands",
+    [COUNTER_PAST_COMMAND_FAILURES] = "past_command_failures",
+    [COUNTER_PAST_BYTES_IN] = "past_bytes_in",
+    [COUNTER_PAST_BYTES_OUT] = "past_bytes_out",
 };
 
 static const char *const hist_names[HISTS] = {

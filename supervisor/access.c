@@ -30,11 +30,24 @@ static bool peer_in_group(int fd, gid_t primary, gid_t wanted)
 	return false;
 }
 
+uid_t access_token_uid(const struct sbxd *s)
+{
+	return s->auth.set ? s->auth.uid : (uid_t)-1;
+}
+
 int access_read_peer(const struct sbxd *s, int fd, struct peer *out)
 {
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
+	int domain = AF_UNSPEC;
 
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &(socklen_t){sizeof(domain)}) < 0)
+		return -errno;
+	if (domain != AF_UNIX) {
+		*out =
+		    (struct peer){.uid = access_token_uid(s), .gid = (gid_t)-1, .by_token = true};
+		return 0;
+	}
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
 		return -errno;
 	out->uid = cred.uid;
@@ -42,6 +55,7 @@ int access_read_peer(const struct sbxd *s, int fd, struct peer *out)
 	out->pid = cred.pid;
 	out->admin = cred.uid == 0 || cred.uid == s->uid ||
 		     (s->admin_gid != (gid_t)-1 && peer_in_group(fd, cred.gid, s->admin_gid));
+	out->by_token = false;
 	return 0;
 }
 

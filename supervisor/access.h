@@ -16,12 +16,16 @@ struct sbxd;
 struct peer {
 	uid_t uid;
 	gid_t gid;
-	pid_t pid;  /* for log lines only: it may be another process by now */
-	bool admin; /* root, sbxd's own uid, or a member of admin_group */
+	pid_t pid;     /* for log lines only: it may be another process by now */
+	bool admin;    /* root, sbxd's own uid, or a member of admin_group */
+	bool by_token; /* it came over TCP: it is nobody until a request brings the token */
 };
 
-/* SO_PEERCRED and the peer's groups. 0 or -errno. */
+/* SO_PEERCRED and the peer's groups; over TCP whose the token is. 0 or -errno. */
 int access_read_peer(const struct sbxd *s, int fd, struct peer *out);
+
+/* Whose the token is; (uid_t)-1 without one. */
+uid_t access_token_uid(const struct sbxd *s);
 
 /* An owner and a token, as a box id names them. */
 struct box_name {

@@ -7,6 +7,7 @@
  * overwritten, and it is told how much that was.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +20,6 @@
 
 #define EVENTS_PIECE 4096U /* bytes that are said at a time, and one message more */
 #define EVENTS_SCAN 512	   /* records that are looked at for it */
-#define EVENTS_PER_UID 32U /* streams that follow: each is told of every record at once */
 #define EVENTS_RETRY_AFTER 5
 
 struct event_stream {
@@ -182,6 +182,7 @@ static int parse_args(const struct http_head *head, struct events_args *a, struc
 	return 0;
 }
 
+/* Each stream is told of every record at once, so that they are counted. */
 static bool uid_may_follow(const struct sbxd *s, uid_t uid)
 {
 	const struct event_stream *e;
@@ -189,7 +190,7 @@ static bool uid_may_follow(const struct sbxd *s, uid_t uid)
 
 	LIST_FOREACH (e, &s->event_streams, link)
 		streams += e->uid == uid;
-	return streams < EVENTS_PER_UID;
+	return streams < s->config.limits.event_streams;
 }
 
 static struct event_stream *event_stream_new(
@@ -227,8 +228,12 @@ void api_events(struct sbxd *s, struct client *c, const struct route_call *call)
 		return;
 	}
 	if (args.follow && !uid_may_follow(s, client_uid(c))) {
-		client_reply_error_more(c, API_TOO_MANY,
-		    "this user has as many event streams as it may",
+		char text[80];
+
+		(void)snprintf(text, sizeof(text),
+		    "uid %u has %u event streams, and may have no more",
+		    (unsigned int)client_uid(c), s->config.limits.event_streams);
+		client_reply_error_more(c, API_TOO_MANY, text,
 		    &(struct api_error_more){.retry_after_seconds = EVENTS_RETRY_AFTER});
 		return;
 	}

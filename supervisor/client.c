@@ -18,6 +18,7 @@ struct clients *clients_create(struct sbxd *s, uint32_t max)
 		return NULL;
 	cs->s = s;
 	cs->max = max;
+	TAILQ_INIT(&cs->strangers);
 	cs->slots = calloc(max, sizeof(struct client *));
 	cs->free_index = calloc(max, sizeof(uint32_t));
 	cs->rounds = calloc(max, sizeof(uint32_t));
@@ -74,9 +75,13 @@ struct client *client_by_req(struct clients *cs, uint64_t req)
 struct http_in *clients_take_reader(struct clients *cs)
 {
 	struct http_in *in = cs->spare;
+	uint32_t head_max = cs->s->config.limits.head_bytes;
 
 	cs->spare = NULL;
-	return in ? in : http_in_create(HTTP_REQUEST);
+	if (in && http_in_head_max(in) == head_max)
+		return in;
+	http_in_free(in); /* made before the configuration was read again */
+	return http_in_create_for(HTTP_REQUEST, head_max);
 }
 
 void clients_give_reader(struct clients *cs, struct http_in **in)
@@ -90,11 +95,12 @@ void clients_give_reader(struct clients *cs, struct http_in **in)
 	*in = NULL;
 }
 
-static void refuse_connection(int fd)
+void clients_refuse(struct clients *cs, int fd)
 {
 	static const char text[] = "too many connections";
 	struct buf out;
 
+	publish_count(cs->s, COUNTER_REJECTED_REQUESTS);
 	buf_init(&out, 2048);
 	if (api_error_put(&out, API_TOO_MANY, text,
 		&(struct api_error_more){.retry_after_seconds = 1}, 0) == 0)
@@ -114,7 +120,7 @@ struct client *client_new(struct clients *cs, int fd)
 	c->fd = fd;
 	c->watch.fd = -1;
 	buf_init(&c->in, CLIENT_IN_MAX);
-	buf_init(&c->body, CLIENT_BODY_MAX);
+	buf_init(&c->body, cs->s->config.limits.body_bytes);
 	buf_init(&c->out, CLIENT_OUT_MAX);
 	if (access_read_peer(cs->s, fd, &c->peer) < 0 ||
 	    getsockopt(fd, SOL_SOCKET, SO_COOKIE, &c->cookie, &len) < 0 ||
@@ -125,15 +131,18 @@ struct client *client_new(struct clients *cs, int fd)
 	c->index = cs->free_index[cs->max - ++cs->count];
 	c->round = ++cs->rounds[c->index];
 	cs->slots[c->index] = c;
+	cs->tcp_count += c->peer.by_token;
 	return c;
 }
 
 void client_accept(struct clients *cs, int fd)
 {
-	if (!client_new(cs, fd)) {
-		publish_count(cs->s, COUNTER_REJECTED_REQUESTS);
-		refuse_connection(fd);
-	}
+	struct client *c = client_new(cs, fd);
+
+	if (c)
+		client_await_request(c);
+	else
+		clients_refuse(cs, fd);
 }
 
 void client_close(struct client *c)
@@ -146,7 +155,9 @@ void client_close(struct client *c)
 	if (c->tied)
 		pool_conn_gone(s->pool, loop_now(s->loop), c->cookie);
 	client_forget_worker(c);
+	client_no_stranger(c);
 	client_drop_stream(c);
+	cs->tcp_count -= c->peer.by_token;
 	loop_del(s->loop, &c->watch);
 	loop_timer_clear(s->loop, &c->timer);
 	fd_close(&c->fd);
@@ -179,6 +190,11 @@ uid_t client_uid(const struct client *c)
 bool client_is_admin(const struct client *c)
 {
 	return c->peer.admin;
+}
+
+bool client_is_by_token(const struct client *c)
+{
+	return c->peer.by_token;
 }
 
 const char *client_request_id(const struct client *c)

@@ -33,8 +33,14 @@ struct clients *clients_create(struct sbxd *s, uint32_t max);
 void clients_destroy(struct clients *cs);
 uint32_t clients_count(const struct clients *cs);
 
-/* Takes an accepted, non-blocking connection. Past the maximum it is told so and closed. */
+/* Takes over an accepted, non-blocking connection. Past the maximum it is told so and closed. */
 void client_accept(struct clients *cs, int fd);
+
+/*
+ * The same for one that came over TCP: who it is, each of its requests must prove. When there are
+ * as many as limits.tcp_connections, the oldest that has proven nothing makes room for it.
+ */
+void client_accept_tcp(struct clients *cs, int fd);
 
 /* A connection of that cookie is known. Looks at all: for a restart only. */
 bool clients_have(const struct clients *cs, uint64_t cookie);
@@ -58,7 +64,8 @@ void client_close(struct client *c);
 uint64_t client_req(const struct client *c); /* names it in the pool */
 uint64_t client_cookie(const struct client *c);
 uid_t client_uid(const struct client *c);
-bool client_is_admin(const struct client *c); /* root, our own uid, or in admin_group */
+bool client_is_admin(const struct client *c);	 /* root, our own uid, or in admin_group */
+bool client_is_by_token(const struct client *c); /* it came over TCP */
 const char *client_request_id(const struct client *c);
 struct log_ctx client_log_ctx(const struct client *c);
 
@@ -66,6 +73,8 @@ struct log_ctx client_log_ctx(const struct client *c);
 
 void client_reply_json(struct client *c, unsigned int status, const struct buf *body);
 void client_reply_out(struct client *c, unsigned int status, const struct json_out *j);
+void client_reply_text(
+    struct client *c, unsigned int status, const char *content_type, const struct buf *body);
 void client_reply_empty(struct client *c, unsigned int status, const char *extra);
 void client_reply_error(struct client *c, enum api_error error, const char *message);
 void client_reply_error_more(
@@ -110,16 +119,23 @@ void client_mark_tied(struct client *c);
 /* ---- hand-over ---- */
 
 int client_fd(const struct client *c);
-void client_fill_conn(const struct client *c, struct ctl_conn *out);
-void client_handed_over(struct client *c, struct worker *w, struct client_list *list);
+
+/* What a worker is to know of the connection that it gets with the first n bytes of what was read.
+ */
+void client_fill_conn(const struct client *c, size_t n, struct ctl_conn *out);
+
+/* It is the worker's now, on its list, and so are these n bytes. */
+void client_handed_over(struct client *c, size_t n, struct worker *w, struct client_list *list);
+const struct client *client_next_handed(const struct client *c);
 struct client *client_find_handed(const struct client_list *list, uint64_t cookie);
 
 /* The box whose worker it is handed to is of uid `owner`: a worker may speak for its own uid only,
  * so from another's no request is taken back. */
 void client_mark_owner(struct client *c, uid_t owner);
 
-/* It is ours again, with bytes that the worker had read and not used. */
-void client_handed_back(struct client *c, const uint8_t *bytes, size_t n);
+/* It is ours again, with bytes that the worker had read and not used. idle: because nothing came
+ * for as long as limits.connection_idle_timeout. */
+void client_handed_back(struct client *c, const uint8_t *bytes, size_t n, bool idle);
 
 /*
  * The worker that had it has died. What the worker last wrote about the connection into its page

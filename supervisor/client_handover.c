@@ -2,6 +2,7 @@
  * worker keeps it. */
 #include <bsd/string.h>
 #include <errno.h>
+#include <string.h>
 
 #include "lib/fd.h"
 #include "supervisor/client_int.h"
@@ -11,20 +12,65 @@ int client_fd(const struct client *c)
 	return c->fd;
 }
 
-void client_fill_conn(const struct client *c, struct ctl_conn *out)
+/* A worker may serve its box, and not learn what opens all the boxes of a user. */
+static void hide_authorization(struct client *c)
+{
+	const struct http_head *head = http_in_head(c->http);
+	size_t len = strlen(head->authorization);
+
+	if (len > 0)
+		memset(c->in.data + c->in.off + head->authorization_at, '*', len);
+}
+
+/* Where the request whose head was read ends, in what was read: what comes after it has a token of
+ * its own. What cannot be told ends with what was read. */
+static size_t request_end(struct client *c)
+{
+	const uint8_t *body = NULL;
+	size_t body_len = 0;
+	struct err err = {0};
+	size_t end = c->fed;
+	size_t used = 0;
+	int event = HTTP_BODY;
+
+	if (http_in_head(c->http)->upgrade_websocket)
+		return c->in.len; /* what follows is no HTTP, if all goes well */
+	while (event == HTTP_BODY) {
+		event = http_in_feed(c->http, buf_head(&c->in) + end, c->in.len - end, &used, &body,
+		    &body_len, &err);
+		end += used;
+	}
+	return event < 0 ? c->in.len : end;
+}
+
+void client_pass_on(struct client *c, struct route_error *error)
+{
+	size_t n = c->in.len;
+
+	hide_authorization(c);
+	if (c->peer.by_token)
+		n = request_end(c);
+	route_hand_over(c->cs->s, c, &c->match, buf_head(&c->in), n, error);
+}
+
+void client_fill_conn(const struct client *c, size_t n, struct ctl_conn *out)
 {
 	*out = (struct ctl_conn){.cookie = c->cookie, .uid = (uint32_t)c->peer.uid};
+	if (c->peer.by_token)
+		out->flags = CTL_CONN_TCP | CTL_CONN_ONCE | (n < c->in.len ? CTL_CONN_READ_ON : 0);
 	(void)strlcpy(out->request_id, c->request_id, sizeof(out->request_id));
 	(void)strlcpy(out->traceparent, c->traceparent, sizeof(out->traceparent));
 }
 
-void client_handed_over(struct client *c, struct worker *w, struct client_list *list)
+void client_handed_over(struct client *c, size_t n, struct worker *w, struct client_list *list)
 {
 	loop_del(client_loop(c), &c->watch);
 	loop_timer_clear(client_loop(c), &c->timer);
 	clients_give_reader(c->cs, &c->http);
 	c->fed = 0;
-	buf_free(&c->in);
+	buf_consume(&c->in, n);
+	if (c->in.len == 0)
+		buf_free(&c->in);
 	c->state = CLIENT_HANDED;
 	c->worker = w;
 	c->worker_list = list;
@@ -48,8 +94,9 @@ bool client_adopt(struct clients *cs, int fd, const struct ctl_conn *conn, uid_t
 	(void)strlcpy(c->request_id, conn->request_id, sizeof(c->request_id));
 	(void)strlcpy(c->traceparent, conn->traceparent, sizeof(c->traceparent));
 	c->tied = true; /* some lease may be: the pool knows */
+	c->gap = (conn->flags & CTL_CONN_READ_ON) != 0;
 	client_mark_owner(c, owner);
-	client_handed_over(c, w, list);
+	client_handed_over(c, 0, w, list);
 	return true;
 }
 
@@ -59,6 +106,11 @@ void client_forget_worker(struct client *c)
 		TAILQ_REMOVE(c->worker_list, c, link);
 	c->worker = NULL;
 	c->worker_list = NULL;
+}
+
+const struct client *client_next_handed(const struct client *c)
+{
+	return TAILQ_NEXT(c, link);
 }
 
 struct client *client_find_handed(const struct client_list *list, uint64_t cookie)
@@ -77,14 +129,20 @@ static bool client_take_back(struct client *c)
 {
 	client_forget_worker(c);
 	c->state = CLIENT_READING;
-	if (loop_add(client_loop(c), &c->watch, c->fd, EPOLLIN, client_on_event) == 0)
-		return true;
-	client_close(c);
-	return false;
+	if (loop_add(client_loop(c), &c->watch, c->fd, EPOLLIN, client_on_event) < 0) {
+		client_close(c);
+		return false;
+	}
+	client_await_request(c);
+	return true;
 }
 
-void client_handed_back(struct client *c, const uint8_t *bytes, size_t n)
+void client_handed_back(struct client *c, const uint8_t *bytes, size_t n, bool idle)
 {
+	if (c->gap || (idle && n == 0 && !c->tied)) {
+		client_close(c);
+		return;
+	}
 	if (!client_take_back(c))
 		return;
 	if (c->abroad && n > 0) {
@@ -115,8 +173,12 @@ void client_worker_died(struct client *c, const struct shm_page *page)
 		client_close(c);
 		return;
 	}
-	if (!client_take_back(c) || owed == CONN_IDLE)
+	if (!client_take_back(c))
 		return;
+	if (owed == CONN_IDLE) {
+		client_process(c);
+		return;
+	}
 	c->keep_alive = false; /* what the worker read of the request is lost */
 	c->linger = true;
 	client_reply_error(c, API_WORKER_CRASHED, "the box's worker ended before it could answer");

@@ -13,8 +13,8 @@
 #define CLIENT_READ 16384U
 #define CLIENT_IN_MAX CTL_TAIL_MAX /* a head and what came with it: fits a hand-over */
 #define CLIENT_KEEP 4096U	   /* a buffer may stay that large between requests */
-#define CLIENT_BODY_MAX 65536U
 #define CLIENT_OUT_MAX (64U * 1024U * 1024U)
+#define CLIENT_HEAD_TIME (10 * NS_PER_S)  /* from the first byte of a request to its last */
 #define CLIENT_WRITE_TIME (30 * NS_PER_S) /* for a client to take its answer */
 
 enum client_state {
@@ -39,6 +39,9 @@ struct client {
 	uint64_t cookie;
 	bool tied;
 	bool abroad; /* it was handed to the worker of another uid's box */
+	bool gap; /* a supervisor that is dead read past the request that it is handed over for */
+	bool stranger; /* over TCP, and no request of it has brought the token yet */
+	TAILQ_ENTRY(client) stranger_link;
 	bool keep_alive;
 	bool linger;	      /* the connection ends in the middle of what the client sends */
 	bool head_request;    /* HEAD: no body in the answer */
@@ -62,7 +65,9 @@ struct clients {
 	struct client **slots;
 	uint32_t *free_index;
 	uint32_t *rounds;
-	struct http_in *spare; /* a reader that nobody needs now; NULL without */
+	struct http_in *spare;	      /* a reader that nobody needs now; NULL without */
+	uint32_t tcp_count;	      /* those that came over TCP */
+	struct client_list strangers; /* oldest first */
 };
 
 /* A reader of requests, new or used; NULL without memory. Between requests a client has none. */
@@ -73,13 +78,40 @@ void clients_give_reader(struct clients *cs, struct http_in **in);
  * room. */
 struct client *client_new(struct clients *cs, int fd);
 
+/* Tells whoever it is that there is no room, and closes fd. */
+void clients_refuse(struct clients *cs, int fd);
+
 static inline struct loop *client_loop(const struct client *c)
 {
 	return c->cs->s->loop;
 }
 
+/* What says that its client has left, besides EPOLLHUP: over TCP the end of what it sends. Not to
+ * be awaited while that is still read. */
+static inline uint32_t client_leave_events(const struct client *c)
+{
+	return c->peer.by_token ? (uint32_t)EPOLLRDHUP : 0;
+}
+
 /* Gives the client `span` ns for what it is at. */
 void client_set_timer(struct client *c, uint64_t span);
+
+/* Nothing of its next request is there yet: that may last as long as the configuration says. */
+void client_await_request(struct client *c);
+
+/* Nothing more is to be proven by it, or it is gone. Idempotent. */
+void client_no_stranger(struct client *c);
+
+/*
+ * May it ask this? route: what was asked for, NULL when there is no such thing. False with *error
+ * when it is a client that has to bring a token, and did not.
+ */
+bool client_authenticate(struct client *c, const struct http_head *head, const struct route *route,
+    struct route_error *error);
+
+/* Gives the request whose head was read to the worker of its box. error->error is set when it could
+ * not, and c is then untouched. */
+void client_pass_on(struct client *c, struct route_error *error);
 
 /* The request is answered: sends what is there, then goes on with what came meanwhile. */
 void client_answered(struct client *c);

@@ -9,13 +9,12 @@
 #include "lib/digest.h"
 #include "supervisor/client_int.h"
 
-#define CLIENT_HEAD_TIME (10 * NS_PER_S) /* from the first byte of a request to its last */
-
 static void client_begin_request(struct client *c, const struct http_head *head)
 {
 	uint8_t random[8];
 	char hex[17] = "";
 
+	c->body.max = c->cs->s->config.limits.body_bytes;
 	c->keep_alive = head->keep_alive;
 	c->head_request = head->method == HTTP_HEAD;
 	(void)strlcpy(c->traceparent, head->traceparent, sizeof(c->traceparent));
@@ -47,8 +46,33 @@ static void client_refuse(struct client *c, const struct route_error *why)
 	else
 		buf_consume(&c->in, c->fed);
 	c->fed = 0;
-	client_reply_error_more(
-	    c, why->error, why->text, &(struct api_error_more){.allow = why->allow});
+	client_reply_error_more(c, why->error, why->text,
+	    &(struct api_error_more){.allow = why->allow,
+		.authenticate = why->authenticate,
+		.retry_after_seconds = why->retry_after});
+}
+
+static void client_refuse_body(struct client *c)
+{
+	char text[64];
+
+	(void)snprintf(
+	    text, sizeof(text), "the request body is longer than %zu bytes", c->body.max);
+	client_cut_off(c);
+	client_reply_error(c, API_TOO_LARGE, text);
+}
+
+/* Who asks what, and may it? error->error is set when nothing comes of it. */
+static void client_admit(struct client *c, const struct http_head *head, struct route_error *error)
+{
+	const struct route *route = route_find(head, &c->match, error) == 0 ? c->match.route : NULL;
+
+	if (!client_authenticate(c, head, route, error) || !route)
+		return;
+	if (route->handed_over)
+		client_pass_on(c, error);
+	else if (route->unsupported)
+		api_unsupported(c->cs->s, c, &c->match, error);
 }
 
 /* The head is complete. True when the body is wanted here. */
@@ -59,21 +83,15 @@ static bool client_head_done(struct client *c)
 	struct route_error error = {0};
 
 	client_begin_request(c, head);
-	if (route_find(head, &c->match, &error) < 0) {
+	client_admit(c, head, &error);
+	if (error.error)
 		client_refuse(c, &error);
+	if (error.error || c->match.route->handed_over)
 		return false;
-	}
-	if (c->match.route->handed_over) {
-		route_hand_over(c->cs->s, c, &c->match, buf_head(&c->in), c->in.len, &error);
-		if (error.error)
-			client_refuse(c, &error);
-		return false;
-	}
 	buf_consume(&c->in, c->fed);
 	c->fed = 0;
-	if (head->content_length > CLIENT_BODY_MAX && !head->chunked) {
-		client_cut_off(c);
-		client_reply_error(c, API_TOO_LARGE, "the request body is longer than 65536 bytes");
+	if (head->content_length > c->body.max && !head->chunked) {
+		client_refuse_body(c);
 		return false;
 	}
 	if (head->expect_continue)
@@ -86,8 +104,7 @@ static bool client_body(struct client *c, const uint8_t *data, size_t n)
 {
 	if (buf_append(&c->body, data, n) == 0)
 		return true;
-	client_cut_off(c);
-	client_reply_error(c, API_TOO_LARGE, "the request body is longer than 65536 bytes");
+	client_refuse_body(c);
 	return false;
 }
 
@@ -95,11 +112,8 @@ void client_malformed(struct client *c, int rc, const struct err *err)
 {
 	client_cut_off(c);
 	c->request_id[0] = c->traceparent[0] = '\0';
-	if (rc == -EMSGSIZE)
-		client_reply_error(
-		    c, API_HEAD_TOO_LARGE, "the request head is longer than 16384 bytes");
-	else
-		client_reply_error(c, API_MALFORMED, err->text);
+	client_reply_error(c, rc == -EMSGSIZE ? API_HEAD_TOO_LARGE : API_MALFORMED,
+	    err ? err->text : "too many bytes were sent before they could be looked at");
 }
 
 static void client_serve(struct client *c)
@@ -110,8 +124,14 @@ static void client_serve(struct client *c)
 	    .body = c->body.len ? buf_head(&c->body) : NULL,
 	    .body_len = c->body.len,
 	};
+	struct err err = {0};
 
-	c->match.route->fn(c->cs->s, c, &call);
+	/* Here once for all who parse it. */
+	if (json_check_depth(call.body, call.body_len, c->cs->s->config.limits.json_depth, &err) <
+	    0)
+		client_reply_error(c, API_MALFORMED, err.text);
+	else
+		c->match.route->fn(c->cs->s, c, &call);
 }
 
 /* One event of the parser; true when there may be another in what was read. */
@@ -213,14 +233,14 @@ void client_on_event(struct loop *l, struct loop_watch *watch, uint32_t events)
 
 	(void)l;
 	if (events & EPOLLIN && c->state == CLIENT_WAITING) {
-		/* Its next request can wait, and must not wake us until then; EPOLLHUP always does.
+		/* Its next request can wait, and must not wake us until then; that it leaves does.
 		 */
-		(void)loop_mod(s->loop, &c->watch, 0);
+		(void)loop_mod(s->loop, &c->watch, client_leave_events(c));
 	} else if (events & EPOLLIN && c->state == CLIENT_READING) {
 		client_read(c);
 	} else if (events & EPOLLIN && c->state == CLIENT_LINGERING) {
 		client_drop_input(c);
-	} else if (events & (EPOLLHUP | EPOLLERR)) {
+	} else if (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) {
 		client_close(c);
 	} else if (events & EPOLLOUT && c->state == CLIENT_STREAMING) {
 		client_stream_ready(c);

@@ -15,11 +15,11 @@ static void on_client_timer(struct loop *l, struct loop_timer *t)
 	struct sbxd *s = c->cs->s;
 
 	(void)l;
-	if (c->state == CLIENT_READING) {
+	if (c->state == CLIENT_READING && c->http) {
 		c->keep_alive = false;
 		client_reply_error(c, API_TIMEOUT, "the request did not arrive in time");
 	} else {
-		client_close(c); /* it does not take its answer */
+		client_close(c); /* it does not take its answer, or has nothing to ask */
 	}
 	sbxd_settle(s);
 }
@@ -29,6 +29,18 @@ void client_set_timer(struct client *c, uint64_t span)
 	if (loop_timer_set(
 		client_loop(c), &c->timer, loop_now(client_loop(c)) + span, on_client_timer) < 0)
 		log_warn("no memory for a timer: a slow client is not timed out");
+}
+
+void client_await_request(struct client *c)
+{
+	uint64_t idle = c->cs->s->config.limits.connection_idle_ns;
+
+	if (c->stranger)
+		client_set_timer(c, CLIENT_HEAD_TIME);
+	else if (idle > 0 && !c->tied) /* else a lease lasts as long as the connection */
+		client_set_timer(c, idle);
+	else
+		loop_timer_clear(client_loop(c), &c->timer);
 }
 
 /*
@@ -68,7 +80,7 @@ bool client_flush(struct client *c)
 	}
 	buf_trim(&c->out, CLIENT_KEEP);
 	c->state = CLIENT_READING;
-	loop_timer_clear(client_loop(c), &c->timer);
+	client_await_request(c);
 	(void)loop_mod(client_loop(c), &c->watch, EPOLLIN);
 	return true;
 }
@@ -98,18 +110,24 @@ static void client_send(struct client *c, const struct http_reply *r, const stru
 	client_answered(c);
 }
 
-void client_reply_json(struct client *c, unsigned int status, const struct buf *body)
+void client_reply_text(
+    struct client *c, unsigned int status, const char *content_type, const struct buf *body)
 {
 	client_send(c,
 	    &(struct http_reply){
 		.status = status,
-		.content_type = "application/json",
+		.content_type = content_type,
 		.content_length = body->len,
 		.keep_alive = c->keep_alive,
 		.request_id = c->request_id,
 		.traceparent = c->traceparent,
 	    },
 	    body);
+}
+
+void client_reply_json(struct client *c, unsigned int status, const struct buf *body)
+{
+	client_reply_text(c, status, "application/json", body);
 }
 
 /* What was written into j, if all of it could be. */

@@ -90,8 +90,9 @@ static enum stream_next go_on(struct client *c, bool overdue)
 	if (next == STREAM_END)
 		return next;
 	all_sent = send_piece(c);
-	/* What the client sends meanwhile can wait; that it hangs up is always told. */
-	(void)loop_mod(client_loop(c), &c->watch, all_sent && next == STREAM_IDLE ? 0 : EPOLLOUT);
+	/* What the client sends meanwhile can wait; that it leaves is told. */
+	(void)loop_mod(client_loop(c), &c->watch,
+	    client_leave_events(c) | (all_sent && next == STREAM_IDLE ? 0 : EPOLLOUT));
 	return next;
 }
 

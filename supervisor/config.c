@@ -80,6 +80,12 @@ int config_check(const struct config *c, const struct config_origins *origins, s
 	if (!c->listen_tcp.set && *c->token_file)
 		return err_set(err, EINVAL, "%s: token_file: is of no use without listen_tcp",
 		    place(origins, "token_file"));
+	if (c->listen_tcp.set && !c->listen_tcp_public &&
+	    !config_listen_is_loopback(&c->listen_tcp))
+		return err_set(err, EINVAL,
+		    "%s: listen_tcp: is no loopback address, and what is sent there is not "
+		    "encrypted; give one of 127.0.0.0/8 or [::1], or listen_tcp_public: true",
+		    place(origins, "listen_tcp"));
 	if (c->replicas > c->max_boxes)
 		return err_set(err, EINVAL, "%s: replicas: %u is more than max_boxes (%u)",
 		    place(origins, "replicas"), c->replicas, c->max_boxes);

@@ -17,6 +17,9 @@
 
 #define CONFIG_PATH_LEN 256
 #define CONFIG_TEXT_LEN 256
+#define CONFIG_MEMORY_MIB_MAX (1U << 20) /* what a box can be given at most */
+#define CONFIG_CPUS_MAX 1024U
+#define CONFIG_DISK_MIB_MAX (1U << 24)
 #define CONFIG_ENVIRONMENT_MAX 65536U /* bytes of "K=V\0": fits the tail of a control message */
 
 enum config_policy {
@@ -33,11 +36,11 @@ enum config_network {
 	CONFIG_NETWORKS,
 };
 
-/* A loopback address to listen on. */
+/* An address to listen on. */
 struct config_listen {
 	bool set;
 	bool v6;
-	uint16_t port;	  /* host byte order, 1..65535 */
+	uint16_t port;	  /* host byte order; 0: one that is free */
 	uint8_t addr[16]; /* network byte order; the first 4 for IPv4 */
 };
 
@@ -46,6 +49,21 @@ struct config_environment {
 	char *data; /* owned: "K=V\0K=V\0", in the order of the file */
 	size_t len; /* bytes, the last NUL included */
 	uint32_t count;
+};
+
+/* What clients may use; what each means: wire/limits.h. */
+struct config_limits {
+	uint32_t head_bytes;
+	uint32_t body_bytes;
+	uint32_t json_depth;
+	uint32_t connections; /* 0: as many as there are descriptors for */
+	uint32_t tcp_connections;
+	uint32_t box_connections;
+	uint32_t event_streams;
+	uint32_t run_body_bytes;
+	uint32_t run_output_bytes;
+	uint64_t file_bytes;
+	uint64_t connection_idle_ns; /* 0: for ever */
 };
 
 struct config {
@@ -74,7 +92,10 @@ struct config {
 	uint32_t network;		  /* enum config_network */
 	char admin_group[64];		  /* "": none but root */
 	struct config_listen listen_tcp;  /* given only together with token_file */
+	uint32_t listen_tcp_public;	  /* 1: it need not be a loopback address */
 	char token_file[CONFIG_PATH_LEN]; /* absolute; "": none */
+
+	struct config_limits limits;
 
 	uint32_t namespace_uid_base; /* host uids of boxes begin here, when run as root */
 
@@ -127,6 +148,13 @@ typedef void config_change_fn(void *ctx, const char *key, bool applied);
  */
 int config_reload(struct config *current, const struct config *fresh, config_change_fn *fn,
     void *ctx, struct err *err);
+
+/* Nothing that is sent to it leaves the host. */
+bool config_listen_is_loopback(const struct config_listen *l);
+
+/* Appends "127.0.0.1:8080" or "[::1]:8080"; l is set. 0 or -errno. */
+int config_listen_print(const struct config_listen *l, struct buf *out)
+    __attribute__((warn_unused_result));
 
 /* "soft" etc.; "?" when out of range. */
 const char *config_policy_name(uint32_t policy);

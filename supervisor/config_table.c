@@ -8,11 +8,18 @@
 
 #include "lib/clock.h"
 #include "shm/layout.h"
+#include "wire/http.h"
+#include "wire/json.h"
+#include "wire/limits.h"
 
 #define AT(member) offsetof(struct config, member)
 #define SIZE(member) sizeof(((struct config *)0)->member)
 #define DAY (86400 * NS_PER_S)
 #define YEAR (366 * DAY)
+#define KIB 1024ULL
+#define MIB (1024 * KIB)
+#define TEXT_OF(number) #number
+#define DEFAULT(number) TEXT_OF(number)
 
 static const char *const driver_names[] = {"auto", "boxlite", "qemu", "namespace", NULL};
 
@@ -30,13 +37,15 @@ static const char *const network_names[] = {
     [CONFIG_NETWORKS] = NULL,
 };
 
+static const char *const switch_names[] = {"false", "true", NULL};
+
 /* Reloadable: what only decides about later boxes and later decisions. */
 const struct config_key config_keys[CONFIG_KEYS] = {
     {"driver", CONFIG_WORD, AT(driver), 1, SIZE(driver), "auto", driver_names, false},
     {"image", CONFIG_TEXT, AT(image), 1, SIZE(image), "host", NULL, false},
-    {"memory_mib", CONFIG_UINT, AT(memory_mib), 16, 1U << 20, "512", NULL, true},
-    {"cpus", CONFIG_MILLI, AT(cpus_milli), 0, 1024000, "1", NULL, true},
-    {"disk_mib", CONFIG_UINT, AT(disk_mib), 1, 1U << 24, "512", NULL, true},
+    {"memory_mib", CONFIG_UINT, AT(memory_mib), 16, CONFIG_MEMORY_MIB_MAX, "512", NULL, true},
+    {"cpus", CONFIG_MILLI, AT(cpus_milli), 0, CONFIG_CPUS_MAX * 1000, "1", NULL, true},
+    {"disk_mib", CONFIG_UINT, AT(disk_mib), 1, CONFIG_DISK_MIB_MAX, "512", NULL, true},
     {"pids_max", CONFIG_UINT, AT(pids_max), 16, 1U << 22, "512", NULL, true},
     {"environment", CONFIG_ENVIRONMENT, AT(environment), 0, CONFIG_ENVIRONMENT_MAX, NULL, NULL,
 	true},
@@ -58,7 +67,31 @@ const struct config_key config_keys[CONFIG_KEYS] = {
     {"network", CONFIG_ENUM, AT(network), 0, 0, "none", network_names, false},
     {"admin_group", CONFIG_TEXT, AT(admin_group), 0, SIZE(admin_group), "", NULL, false},
     {"listen_tcp", CONFIG_LISTEN, AT(listen_tcp), 0, 0, "", NULL, false},
+    {"listen_tcp_public", CONFIG_ENUM, AT(listen_tcp_public), 0, 0, "false", switch_names, false},
     {"token_file", CONFIG_FILE, AT(token_file), 0, SIZE(token_file), "", NULL, false},
+
+    {"limits.head_bytes", CONFIG_UINT, AT(limits.head_bytes), KIB, HTTP_HEAD_LIMIT,
+	DEFAULT(LIMIT_HEAD_BYTES), NULL, true},
+    {"limits.body_bytes", CONFIG_UINT, AT(limits.body_bytes), KIB, 16 * MIB,
+	DEFAULT(LIMIT_BODY_BYTES), NULL, true},
+    {"limits.json_depth", CONFIG_UINT, AT(limits.json_depth), 8, JSON_DEPTH_MAX,
+	DEFAULT(LIMIT_JSON_DEPTH), NULL, true},
+    {"limits.connections", CONFIG_UINT, AT(limits.connections), 0, 65536,
+	DEFAULT(LIMIT_CONNECTIONS), NULL, false},
+    {"limits.tcp_connections", CONFIG_UINT, AT(limits.tcp_connections), 1, 65536,
+	DEFAULT(LIMIT_TCP_CONNECTIONS), NULL, true},
+    {"limits.connection_idle_timeout", CONFIG_SECONDS, AT(limits.connection_idle_ns), 0, 30 * DAY,
+	DEFAULT(LIMIT_IDLE_SECONDS), NULL, true},
+    {"limits.box_connections", CONFIG_UINT, AT(limits.box_connections), 1, SHM_CONNS,
+	DEFAULT(LIMIT_BOX_CONNECTIONS), NULL, true},
+    {"limits.event_streams", CONFIG_UINT, AT(limits.event_streams), 1, 1024,
+	DEFAULT(LIMIT_EVENT_STREAMS), NULL, true},
+    {"limits.run_body_bytes", CONFIG_UINT, AT(limits.run_body_bytes), KIB, 256 * MIB,
+	DEFAULT(LIMIT_RUN_BODY_BYTES), NULL, true},
+    {"limits.run_output_bytes", CONFIG_UINT, AT(limits.run_output_bytes), KIB, 256 * MIB,
+	DEFAULT(LIMIT_RUN_OUTPUT_BYTES), NULL, true},
+    {"limits.file_bytes", CONFIG_SIZE, AT(limits.file_bytes), 1, MIB *MIB,
+	DEFAULT(LIMIT_FILE_BYTES), NULL, true},
 
     /* Above the ranges that login.defs gives to users and, with max_boxes at its greatest, up to
      * the end of what systemd leaves to containers. */
@@ -81,7 +114,7 @@ const struct config_key config_keys[CONFIG_KEYS] = {
 
 _Static_assert(SIZE(image) <= SHM_IMAGE_LEN, "an image fits its slot");
 
-static const char *const sections[] = {"namespace", "qemu", "boxlite"};
+static const char *const sections[] = {"limits", "namespace", "qemu", "boxlite"};
 
 /* So that the sandbox: block of a DeerFlow configuration can be given as it is. Not among them is
  * what would change a box and that we do not do, as `mounts`. */

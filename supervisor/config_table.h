@@ -9,6 +9,7 @@
 
 enum config_type {
 	CONFIG_UINT,	    /* uint32_t: whole number in min..max */
+	CONFIG_SIZE,	    /* uint64_t: whole number in min..max */
 	CONFIG_MILLI,	    /* uint32_t: thousandths; text has at most 3 decimals */
 	CONFIG_SECONDS,	    /* uint64_t: ns; text has at most 9 decimals; min and max are ns */
 	CONFIG_ENUM,	    /* uint32_t: index into names */
@@ -31,7 +32,7 @@ struct config_key {
 	bool reloadable;
 };
 
-#define CONFIG_KEYS 33
+#define CONFIG_KEYS 45
 
 extern const struct config_key config_keys[CONFIG_KEYS];
 

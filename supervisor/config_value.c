@@ -95,11 +95,11 @@ static int parse_number(const struct config_key *key, const char *text, struct c
 
 	if (parse_decimal(text, decimal_scale(key->type), &value) < 0)
 		return -EINVAL;
-	if (key->type == CONFIG_UINT && strchr(text, '.'))
+	if ((key->type == CONFIG_UINT || key->type == CONFIG_SIZE) && strchr(text, '.'))
 		return -EINVAL;
 	if (value < key->min || value > key->max)
 		return -EINVAL;
-	if (key->type == CONFIG_SECONDS) {
+	if (config_value_size(key) == sizeof(uint64_t)) {
 		*(uint64_t *)member(key, c) = value;
 	} else {
 		*(uint32_t *)member(key, c) = (uint32_t)value;
@@ -136,7 +136,7 @@ static int parse_text(const struct config_key *key, const char *text, struct con
 	return 0;
 }
 
-/* "127.0.0.1:8080", "[::1]:8080", or "" for none. Only what never leaves the host. */
+/* "127.0.0.1:8080", "[::1]:8080", or "" for none. */
 static int parse_listen(const struct config_key *key, const char *text, struct config *c)
 {
 	struct config_listen l = {.set = *text != '\0'};
@@ -149,7 +149,7 @@ static int parse_listen(const struct config_key *key, const char *text, struct c
 		goto done;
 	if (!colon || colon[1] == '\0' || strchr(colon, '.'))
 		return -EINVAL;
-	if (parse_decimal(colon + 1, 1, &port) < 0 || port < 1 || port > 65535)
+	if (parse_decimal(colon + 1, 1, &port) < 0 || port > 65535)
 		return -EINVAL;
 	l.port = (uint16_t)port;
 	len = (size_t)(colon - text);
@@ -158,9 +158,6 @@ static int parse_listen(const struct config_key *key, const char *text, struct c
 		return -EINVAL;
 	(void)snprintf(host, sizeof(host), "%.*s", (int)(l.v6 ? len - 2 : len), text + l.v6);
 	if (inet_pton(l.v6 ? AF_INET6 : AF_INET, host, l.addr) != 1)
-		return -EINVAL;
-	if (l.v6 ? memcmp(l.addr, &in6addr_loopback, sizeof(in6addr_loopback)) != 0
-		 : l.addr[0] != 127)
 		return -EINVAL;
 done:
 	memcpy(member(key, c), &l, sizeof(l));
@@ -178,8 +175,9 @@ static int parse_nothing(const struct config_key *key, const char *text, struct 
 static int print_number(const struct config_key *key, const struct config *c, struct buf *out)
 {
 	char text[32];
-	uint64_t value = key->type == CONFIG_SECONDS ? *(const uint64_t *)member_const(key, c)
-						     : *(const uint32_t *)member_const(key, c);
+	uint64_t value = config_value_size(key) == sizeof(uint64_t)
+			     ? *(const uint64_t *)member_const(key, c)
+			     : *(const uint32_t *)member_const(key, c);
 
 	format_decimal(value, decimal_scale(key->type), text, sizeof(text));
 	return buf_puts(out, text);
@@ -195,16 +193,29 @@ static int print_text(const struct config_key *key, const struct config *c, stru
 	return config_put_quoted(out, member_const(key, c));
 }
 
+bool config_listen_is_loopback(const struct config_listen *l)
+{
+	return l->v6 ? memcmp(l->addr, &in6addr_loopback, sizeof(in6addr_loopback)) == 0
+		     : l->addr[0] == 127;
+}
+
+int config_listen_print(const struct config_listen *l, struct buf *out)
+{
+	char host[64];
+
+	if (!inet_ntop(l->v6 ? AF_INET6 : AF_INET, l->addr, host, sizeof(host)))
+		return -errno;
+	return buf_printf(out, l->v6 ? "[%s]:%u" : "%s:%u", host, l->port);
+}
+
 static int print_listen(const struct config_key *key, const struct config *c, struct buf *out)
 {
 	const struct config_listen *l = member_const(key, c);
-	char host[64];
+	int rc = buf_puts(out, "\"");
 
-	if (!l->set)
-		return buf_puts(out, "\"\"");
-	if (!inet_ntop(l->v6 ? AF_INET6 : AF_INET, l->addr, host, sizeof(host)))
-		return -errno;
-	return buf_printf(out, l->v6 ? "\"[%s]:%u\"" : "\"%s:%u\"", host, l->port);
+	if (rc == 0 && l->set)
+		rc = config_listen_print(l, out);
+	return rc == 0 ? buf_puts(out, "\"") : rc;
 }
 
 static int print_nothing(const struct config_key *key, const struct config *c, struct buf *out)
@@ -219,6 +230,7 @@ static void allowed_number(const struct config_key *key, char *out, size_t size)
 {
 	static const char *const what[CONFIG_TYPES] = {
 	    [CONFIG_UINT] = "a whole number",
+	    [CONFIG_SIZE] = "a whole number",
 	    [CONFIG_MILLI] = "a number (at most 3 decimals)",
 	    [CONFIG_SECONDS] = "seconds, as a number",
 	};
@@ -249,7 +261,8 @@ static void allowed_text(const struct config_key *key, char *out, size_t size)
 static void allowed_listen(const struct config_key *key, char *out, size_t size)
 {
 	(void)key;
-	(void)snprintf(out, size, "127.0.0.1:PORT or [::1]:PORT, PORT from 1 to 65535");
+	(void)snprintf(
+	    out, size, "127.0.0.1:PORT or [::1]:PORT, PORT from 0 (one that is free) to 65535");
 }
 
 static void allowed_map(const struct config_key *key, char *out, size_t size)
@@ -265,6 +278,7 @@ static const struct {
 	size_t size; /* 0: the row's max */
 } types[] = {
     [CONFIG_UINT] = {parse_number, print_number, allowed_number, sizeof(uint32_t)},
+    [CONFIG_SIZE] = {parse_number, print_number, allowed_number, sizeof(uint64_t)},
     [CONFIG_MILLI] = {parse_number, print_number, allowed_number, sizeof(uint32_t)},
     [CONFIG_SECONDS] = {parse_number, print_number, allowed_number, sizeof(uint64_t)},
     [CONFIG_ENUM] = {parse_name, print_enum, allowed_names, sizeof(uint32_t)},

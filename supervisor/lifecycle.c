@@ -95,6 +95,19 @@ static void on_config_change(void *ctx, const char *key, bool applied)
 	log_info("configuration: %s %s", key, applied ? "changed" : "differs, but needs a restart");
 }
 
+/* The token is read again also when nothing else has changed: that is how it is replaced. */
+static void reload_token(struct sbxd *s)
+{
+	struct err err = {0};
+
+	if (!s->config.listen_tcp.set)
+		return;
+	if (auth_load(s->config.token_file, s->uid, &s->auth, &err) < 0)
+		log_error("the token stays as it was: %s", err.text);
+	else
+		log_info("token read again: who has it is uid %u", (unsigned int)s->auth.uid);
+}
+
 /* Reads again from the same places. */
 static void reload(struct sbxd *s)
 {
@@ -125,12 +138,14 @@ static void on_signal(struct loop *l, struct loop_watch *w, uint32_t events)
 	(void)l;
 	(void)events;
 	while (read(s->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-		if (info.ssi_signo == SIGHUP)
+		if (info.ssi_signo == SIGHUP) {
 			reload(s);
-		else if (info.ssi_signo == SIGUSR2)
+			reload_token(s);
+		} else if (info.ssi_signo == SIGUSR2) {
 			sbxd_leave(s);
-		else
+		} else {
 			sbxd_shutdown(s, info.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM");
+		}
 	}
 	sbxd_settle(s);
 }

@@ -75,12 +75,6 @@ int main(int argc, char **argv)
 		config_free(&config);
 		return status;
 	}
-	if (config.listen_tcp.set) {
-		(void)err_set(
-		    &err, ENOTSUP, "listen_tcp: this version listens on the Unix socket only");
-		config_free(&config);
-		return usage_error(&err);
-	}
 	if (rundir_create(&paths, geteuid(), &err) < 0) {
 		log_error("%s", err.text);
 		config_free(&config);

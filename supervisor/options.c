@@ -34,7 +34,7 @@ static const struct option_row {
     {"--instance", "NAME", NULL, set_instance, "1 to 31 of a-z, 0-9 and -, no - first (default)"},
     {"--driver", "NAME", "driver", NULL, "auto, boxlite, qemu, namespace"},
     {"--image", "REF", "image", NULL, "what boxes are made of"},
-    {"--listen-tcp", "ADDR:PORT", "listen_tcp", NULL, "loopback only, with --token-file"},
+    {"--listen-tcp", "ADDR:PORT", "listen_tcp", NULL, "serve TCP too, with --token-file"},
     {"--token-file", "FILE", "token_file", NULL, "bearer token of TCP clients"},
     {"--log-format", "FORMAT", NULL, set_log_format, "text or json (text)"},
     {"--log-level", "LEVEL", NULL, set_log_level, "debug, info, warn or error (info)"},

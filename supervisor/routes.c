@@ -18,6 +18,7 @@
 #define POST (1U << HTTP_POST)
 #define DELETE (1U << HTTP_DELETE)
 #define ROUTE_DEPTH 12
+#define ROUTE_RETRY_AFTER 1 /* seconds, for a connection to a box to end */
 
 static const struct route routes[] = {
     {.methods = POST, .segments = "acquire", .fn = api_acquire},
@@ -32,6 +33,21 @@ static const struct route routes[] = {
     {.methods = GET, .segments = "pool", .fn = api_get_pool},
     {.methods = POST, .segments = "pool/reset", .fn = api_reset_pool},
     {.methods = POST, .segments = "shutdown", .fn = api_shutdown},
+    {.methods = GET, .segments = "config", .open = true, .fn = api_config},
+    {.methods = GET, .segments = "me", .fn = api_me},
+    {.methods = GET, .segments = "metrics", .fn = api_metrics},
+    {.methods = GET, .segments = "metrics", .at_root = true, .fn = api_openmetrics},
+    {.methods = GET, .segments = "boxes/:/metrics", .fn = api_box_metrics},
+    {.methods = GET, .segments = "images", .fn = api_list_images},
+    {.methods = POST, .segments = "images/pull", .fn = api_pull_image},
+    {.methods = GET | HEAD, .segments = "images/:", .fn = api_get_image},
+    {.methods = GET | POST, .segments = "boxes/:/snapshots", .unsupported = "snapshots"},
+    {.methods = GET | DELETE, .segments = "boxes/:/snapshots/:", .unsupported = "snapshots"},
+    {.methods = POST, .segments = "boxes/:/snapshots/:/restore", .unsupported = "snapshots"},
+    {.methods = POST, .segments = "boxes/:/clone", .unsupported = "cloning a box"},
+    {.methods = POST, .segments = "boxes/:/export", .unsupported = "exporting a box"},
+    {.methods = POST, .segments = "boxes/import", .unsupported = "importing a box"},
+    {.methods = POST, .segments = "boxes/:/network/tunnel", .unsupported = "network tunnels"},
 };
 
 static const char *const method_names[HTTP_METHODS] = {
@@ -56,7 +72,7 @@ static int fail(struct route_error *e, enum api_error error, const char *fmt, ..
 	return -1;
 }
 
-/* Does the pattern match the path's segments? The box id goes to *id. */
+/* Does the pattern match the path's segments? The first of its ids goes to *id. */
 static bool pattern_matches(
     const char *pattern, const char *const *segments, int count, const char **id)
 {
@@ -70,7 +86,7 @@ static bool pattern_matches(
 		if (i >= count)
 			return false;
 		if (len == 1 && *pattern == ':')
-			*id = segments[i];
+			*id = **id ? *id : segments[i];
 		else if (strlen(segments[i]) != len || memcmp(segments[i], pattern, len) != 0)
 			return false;
 		i++;
@@ -79,24 +95,25 @@ static bool pattern_matches(
 	return i == count;
 }
 
-/* Methods of the path, as the value of an Allow header. */
-static const char *allow_value(uint32_t methods)
+/* Methods of the path, as the value of an Allow header; NULL when only the worker knows. */
+static const char *allow_value(uint32_t methods, struct route_error *error)
 {
-	static const struct {
-		uint32_t methods;
-		const char *value;
-	} allows[] = {
-	    {POST, "POST"},
-	    {GET, "GET"},
-	    {GET | HEAD, "GET, HEAD"},
-	    {GET | HEAD | DELETE, "GET, HEAD, DELETE"},
-	};
+	size_t len = 0;
 
-	for (size_t i = 0; i < sizeof(allows) / sizeof(allows[0]); i++) {
-		if (allows[i].methods == methods)
-			return allows[i].value;
+	for (size_t i = 0; i < HTTP_METHODS; i++) {
+		if (method_names[i] && (methods & (1U << i)))
+			len += (size_t)snprintf(error->methods + len, sizeof(error->methods) - len,
+			    "%s%s", len ? ", " : "", method_names[i]);
 	}
-	return NULL;
+	return len ? error->methods : NULL;
+}
+
+/* A client that was given an empty name asks so: there is nothing of that name. */
+static bool ends_in_slash(const char *path)
+{
+	size_t len = strlen(path);
+
+	return len > 1 && path[len - 1] == '/' && path[len - 2] != '/';
 }
 
 int route_find(const struct http_head *head, struct route_match *out, struct route_error *error)
@@ -106,14 +123,18 @@ int route_find(const struct http_head *head, struct route_match *out, struct rou
 	uint32_t allowed = 0;
 	int count = http_split_path(head->path, storage, sizeof(storage), segments, ROUTE_DEPTH);
 
+	bool root;
+
+	if (count < 0 && ends_in_slash(head->path))
+		return fail(error, API_NOT_FOUND, "there is nothing at this path");
 	if (count < 0)
 		return fail(error, API_INVALID_ARGUMENT, "the path is not valid");
-	if (count == 0 || strcmp(segments[0], "v1") != 0)
-		return fail(error, API_NOT_FOUND, "there is nothing at this path");
+	root = count == 0 || strcmp(segments[0], "v1") != 0;
 	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
 		const char *id = "";
 
-		if (!pattern_matches(routes[i].segments, segments + 1, count - 1, &id))
+		if (routes[i].at_root != root ||
+		    !pattern_matches(routes[i].segments, segments + !root, count - !root, &id))
 			continue;
 		allowed |= routes[i].methods;
 		if (!routes[i].handed_over && !(routes[i].methods & (1U << head->method)))
@@ -126,7 +147,7 @@ int route_find(const struct http_head *head, struct route_match *out, struct rou
 	}
 	if (!allowed)
 		return fail(error, API_NOT_FOUND, "there is nothing at this path");
-	error->allow = allow_value(allowed);
+	error->allow = allow_value(allowed, error);
 	return fail(error, API_METHOD, "the method %s is not allowed here",
 	    method_names[head->method] ? method_names[head->method] : "of this request");
 }
@@ -155,6 +176,12 @@ void route_hand_over(struct sbxd *s, struct client *c, const struct route_match 
 		else
 			(void)fail(
 			    error, API_INVALID_STATE, "the box is %s", slot_state_name(b->state));
+		return;
+	}
+	if (worker_has_conns(w, s->config.limits.box_connections)) {
+		error->retry_after = ROUTE_RETRY_AFTER;
+		(void)fail(error, API_TOO_MANY, "the box has %u connections, and takes no more",
+		    s->config.limits.box_connections);
 		return;
 	}
 	client_mark_owner(c, b->uid);

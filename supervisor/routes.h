@@ -21,20 +21,26 @@ typedef void route_fn(struct sbxd *s, struct client *c, const struct route_call 
 
 struct route {
 	uint32_t methods;     /* bits 1 << enum http_method */
-	const char *segments; /* after /v1: words, ':' for a box id, '*' for anything more */
+	const char *segments; /* after /v1: words, ':' for an id or a name, '*' for anything more */
+	bool at_root;	      /* not after /v1 */
+	bool open;	      /* for anybody, also without a token */
 	bool handed_over;     /* served by the box's worker; it knows the methods */
-	route_fn *fn;	      /* NULL when handed over */
+	const char *unsupported; /* what it would do, and no driver of ours can */
+	route_fn *fn;		 /* NULL when handed over or not supported */
 };
 
 struct route_match {
 	const struct route *route;
-	char id[160]; /* of the box, "" without */
+	char id[160]; /* the first ':' of segments, "" without */
 };
 
 struct route_error {
 	enum api_error error;
-	const char *allow; /* for API_METHOD: the methods there are */
+	const char *allow;	  /* for API_METHOD: the methods there are; points into methods */
+	const char *authenticate; /* for API_UNAUTHENTICATED: how */
+	double retry_after;	  /* seconds; 0: there is no telling */
 	char text[200];
+	char methods[40];
 };
 
 /* One request, complete. All pointers are valid during the call only. */
@@ -53,6 +59,10 @@ int route_find(const struct http_head *head, struct route_match *out, struct rou
 void route_hand_over(struct sbxd *s, struct client *c, const struct route_match *m,
     const void *bytes, size_t n, struct route_error *error);
 
+/* Says that a route is not supported; or, first of all, that its box is not there. */
+void api_unsupported(const struct sbxd *s, const struct client *c, const struct route_match *m,
+    struct route_error *error);
+
 /* Handlers; each answers c exactly once, now or (client_wait) later. */
 route_fn api_acquire;
 route_fn api_release;
@@ -63,5 +73,13 @@ route_fn api_events;
 route_fn api_get_pool;
 route_fn api_reset_pool;
 route_fn api_shutdown;
+route_fn api_config;
+route_fn api_me;
+route_fn api_metrics;
+route_fn api_box_metrics;
+route_fn api_openmetrics;
+route_fn api_list_images;
+route_fn api_get_image;
+route_fn api_pull_image;
 
 #endif

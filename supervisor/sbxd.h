@@ -14,7 +14,9 @@
 
 #include "lib/loop.h"
 #include "shm/segment.h"
+#include "supervisor/auth.h"
 #include "supervisor/config.h"
+#include "supervisor/listen.h"
 #include "supervisor/pool.h"
 #include "wire/control.h"
 
@@ -35,10 +37,11 @@ struct sbxd {
 	char socket_path[CTL_PATH];
 	char segment_name[64];
 	char isolation[16];
-	bool pauses;	 /* the driver wants to know when a box is parked and promoted */
-	char driver[16]; /* the one in use: `auto` resolved */
-	uid_t uid;	 /* our own */
-	gid_t admin_gid; /* (gid_t)-1: none */
+	bool pauses;	  /* the driver wants to know when a box is parked and promoted */
+	char driver[16];  /* the one in use: `auto` resolved */
+	uid_t uid;	  /* our own */
+	gid_t admin_gid;  /* (gid_t)-1: none */
+	struct auth auth; /* of TCP clients */
 
 	struct segment seg;
 	struct slot_sup
@@ -58,10 +61,9 @@ struct sbxd {
 	int guest_fd; /* the sbx-guest binary */
 	char worker_path[CTL_PATH];
 
-	int listen_fd;
+	struct listener unix_listener;
+	struct listener tcp_listener;
 	int signal_fd;
-	struct loop_watch listen_watch;
-	struct loop_timer listen_pause;
 	struct loop_watch signal_watch;
 	struct loop_timer pool_timer;
 	struct loop_timer heartbeat;

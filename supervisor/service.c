@@ -74,6 +74,14 @@ static int claim_descriptors(struct sbxd *s, struct err *err)
 		    (unsigned long long)need + CLIENTS_MIN);
 	s->clients_max =
 	    lim.rlim_cur - need > CLIENTS_MAX ? CLIENTS_MAX : (uint32_t)(lim.rlim_cur - need);
+	if (s->config.limits.connections > s->clients_max)
+		return err_set(err, EMFILE,
+		    "limits.connections: %u, but RLIMIT_NOFILE %llu has room for %u besides "
+		    "max_boxes %u",
+		    s->config.limits.connections, (unsigned long long)lim.rlim_cur, s->clients_max,
+		    s->seg.slot_count);
+	if (s->config.limits.connections)
+		s->clients_max = s->config.limits.connections;
 	return 0;
 }
 
@@ -126,6 +134,8 @@ static int start(struct sbxd *s, struct err *err)
 {
 	int rc = find_admin_group(s, err);
 
+	if (rc == 0 && s->config.listen_tcp.set)
+		rc = auth_load(s->config.token_file, s->uid, &s->auth, err);
 	if (rc == 0)
 		rc = lifecycle_watch_signals(s, err);
 	if (rc == 0)
@@ -190,9 +200,9 @@ int service_run(const struct options *o, const struct paths *paths,
 	    .config_sources = sources,
 	    .uid = geteuid(),
 	    .guest_fd = -1,
-	    .listen_fd = -1,
+	    .unix_listener = LISTENER_NONE,
+	    .tcp_listener = LISTENER_NONE,
 	    .signal_fd = -1,
-	    .listen_watch.fd = -1,
 	    .signal_watch.fd = -1,
 	};
 	struct err err = {0};

@@ -126,21 +126,45 @@ const char *worker_adopt_hello(struct worker *w, const struct ctl_msg *m)
 	return NULL;
 }
 
-/* Only a connection to our own socket is taken for a client's: a worker can have no other such than
- * those that a supervisor gave it. */
-static bool is_clients(const struct sbxd *s, int fd, uint64_t cookie)
+union address {
+	struct sockaddr any;
+	struct sockaddr_un local;
+	struct sockaddr_storage space;
+};
+
+/* Of the network that we are in: a box has its own. */
+static uint64_t network_of(int fd)
 {
-	struct sockaddr_un addr = {0};
-	socklen_t addr_len = sizeof(addr) - 1;
+	uint64_t cookie = 0;
+	socklen_t len = sizeof(cookie);
+
+	/* Before Linux 5.14 there is no telling: 0 for all. */
+	(void)getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &len);
+	return cookie;
+}
+
+/*
+ * Only a connection to our own socket is taken for a client's: a worker can have no other such than
+ * those that a supervisor gave it. One over TCP may have come to an address that is not configured
+ * any more; by itself it is nobody's, each request on it has to bring the token.
+ */
+static bool is_clients(const struct worker *w, int fd, uint64_t cookie)
+{
+	union address addr = {.space = {.ss_family = AF_UNSPEC}};
+	socklen_t addr_len = sizeof(addr);
 	uint64_t real = 0;
 	socklen_t real_len = sizeof(real);
 	int type = 0;
 	socklen_t type_len = sizeof(type);
 
-	return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &real, &real_len) == 0 && real == cookie &&
-	       getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_len) == 0 && type == SOCK_STREAM &&
-	       getsockname(fd, (struct sockaddr *)&addr, &addr_len) == 0 &&
-	       addr.sun_family == AF_UNIX && !strcmp(addr.sun_path, s->socket_path);
+	if (getsockopt(fd, SOL_SOCKET, SO_COOKIE, &real, &real_len) < 0 || real != cookie ||
+	    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_len) < 0 || type != SOCK_STREAM ||
+	    getsockname(fd, &addr.any, &addr_len) < 0)
+		return false;
+	if (addr.any.sa_family == AF_UNIX)
+		return !strcmp(addr.local.sun_path, w->s->socket_path);
+	return (addr.any.sa_family == AF_INET || addr.any.sa_family == AF_INET6) &&
+	       network_of(fd) == network_of(w->ctl);
 }
 
 const char *worker_adopt_held(struct worker *w, struct ctl_msg *m)
@@ -150,7 +174,7 @@ const char *worker_adopt_held(struct worker *w, struct ctl_msg *m)
 	if (w->held_due == 0)
 		return "it holds more connections than it said";
 	w->held_due--;
-	if (!is_clients(w->s, m->fd, conn->cookie))
+	if (!is_clients(w, m->fd, conn->cookie))
 		return "it holds a connection that no supervisor gave it";
 	if (clients_have(w->s->clients, conn->cookie))
 		/* One of two lies, and there is no telling which: the connection ends. */

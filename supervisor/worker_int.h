@@ -32,6 +32,7 @@ struct worker {
 	bool settling;	   /* adopted, and has not said all of what it has in its hands */
 	uint32_t held_due; /* CTL_HELD that are still to come */
 	uint64_t check_ns; /* when the running health check was sent */
+	struct worker_figures figures;
 	int pidfd;
 	int ctl; /* -1: it closed its end, or could not be connected to */
 	struct loop_watch ctl_watch;

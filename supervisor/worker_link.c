@@ -30,6 +30,11 @@ uint64_t worker_start_time(const struct worker *w)
 	return w->start;
 }
 
+struct worker_figures *worker_figures(struct worker *w)
+{
+	return &w->figures;
+}
+
 void worker_kill(struct worker *w)
 {
 	(void)proc_signal(w->pidfd, SIGKILL); /* -ESRCH: it is gone, and the pidfd says so */
@@ -141,7 +146,7 @@ int worker_hand_over(struct worker *w, struct client *c, const void *bytes, size
 
 	if (w->ctl < 0)
 		return -EPIPE;
-	client_fill_conn(c, &conn);
+	client_fill_conn(c, n, &conn);
 	if (TAILQ_EMPTY(&w->queue))
 		rc = ctl_send(w->ctl, CTL_HANDOVER, 0, w->gen, &conn, bytes, n, client_fd(c));
 	if (rc == -EAGAIN) {
@@ -155,9 +160,19 @@ int worker_hand_over(struct worker *w, struct client *c, const void *bytes, size
 	if (rc < 0)
 		return rc;
 	FAULT_POINT("sbxd.handover.sent");
-	client_handed_over(c, w, &w->handed);
+	client_handed_over(c, n, w, &w->handed);
 	publish_count(w->s, COUNTER_HANDOVERS);
 	return 0;
+}
+
+bool worker_has_conns(const struct worker *w, uint32_t n)
+{
+	const struct client *c;
+	uint32_t have = 0;
+
+	for (c = TAILQ_FIRST(&w->handed); c && have < n; c = client_next_handed(c))
+		have++;
+	return have >= n;
 }
 
 /* ---- the end ---- */
@@ -221,6 +236,7 @@ void worker_on_exit(struct loop *l, struct loop_watch *watch, uint32_t events)
 	log_debug("worker %d of slot %u %s", (int)w->pid, w->slot, how);
 	FAULT_POINT("sbxd.worker.exited");
 	settle_connections(w);
+	usage_retire(s, w->slot, w->gen);
 	FAULT_POINT("sbxd.worker.settled");
 	pool_worker_gone(s->pool, loop_now(l), w->slot, w->gen, status, how);
 	worker_free(w);

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "supervisor/pool.h"
+#include "supervisor/usage.h"
 
 struct client;
 struct sbxd;
@@ -32,6 +33,9 @@ void worker_tell(struct worker *w, uint16_t type, const void *body, size_t len);
  */
 int worker_hand_over(struct worker *w, struct client *c, const void *bytes, size_t n);
 
+/* It has at least n connections in its hands. */
+bool worker_has_conns(const struct worker *w, uint32_t n);
+
 /*
  * Called every second or so: a worker that has clients in its hands and says nothing is asked
  * whether it lives, and killed when it does not answer: no client hangs on a hung worker. One that
@@ -41,6 +45,15 @@ void worker_pulse(struct worker *w);
 
 /* SIGKILL through the pidfd. */
 void worker_kill(struct worker *w);
+
+/* What is known of a worker's box only to be shown. */
+struct worker_figures {
+	uint64_t boot_ns;   /* from its start to a box that is up; 0: another supervisor knew */
+	uint64_t create_ns; /* from the wish for a box to there; likewise */
+	struct cpu_sample cpu;
+};
+
+struct worker_figures *worker_figures(struct worker *w);
 
 pid_t worker_pid(const struct worker *w);
 uint64_t worker_start_time(const struct worker *w);

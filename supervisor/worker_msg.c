@@ -56,7 +56,9 @@ static void on_booted(struct worker *w, struct ctl_msg *m)
 
 	FAULT_POINT("sbxd.booted");
 	worker_return_permit(w);
-	hist_add(&w->s->seg.header->hists[HIST_BOOT], now - w->spawned_ns);
+	w->figures.boot_ns = now - w->spawned_ns;
+	w->figures.create_ns = now - pool_box_at(w->s->pool, w->slot)->created;
+	hist_add(&w->s->seg.header->hists[HIST_BOOT], w->figures.boot_ns);
 	log_debug("worker %d: box booted in %llu us", (int)w->pid,
 	    (unsigned long long)(m->body.booted.boot_ns / 1000));
 	pool_booted(w->s->pool, now, w->slot, w->gen);
@@ -95,7 +97,7 @@ static void on_handback(struct worker *w, struct ctl_msg *m)
 	}
 	publish_count(w->s, COUNTER_HANDBACKS);
 	FAULT_POINT("sbxd.handback");
-	client_handed_back(c, m->tail, m->tail_len);
+	client_handed_back(c, m->tail, m->tail_len, (m->body.conn.flags & CTL_CONN_IDLE) != 0);
 }
 
 static void on_conn_gone(struct worker *w, struct ctl_msg *m)

@@ -11,6 +11,19 @@
 #include "supervisor/spawn.h"
 #include "supervisor/worker_int.h"
 
+static void fill_limits(const struct config_limits *l, struct ctl_limits *out)
+{
+	*out = (struct ctl_limits){
+	    .head_bytes = l->head_bytes,
+	    .json_depth = l->json_depth,
+	    .connections = l->box_connections,
+	    .idle_ms = (uint32_t)(l->connection_idle_ns / NS_PER_MS),
+	    .run_output_bytes = l->run_output_bytes,
+	    .run_body_bytes = l->run_body_bytes,
+	    .file_bytes = l->file_bytes,
+	};
+}
+
 static void fill_boot(const struct sbxd *s, const struct pool_box *b, struct ctl_boot *boot)
 {
 	const struct config *c = &s->config;
@@ -26,6 +39,7 @@ static void fill_boot(const struct sbxd *s, const struct pool_box *b, struct ctl
 	    .orphan_grace_ms = (uint32_t)(c->orphan_grace_ns / NS_PER_MS),
 	    .slots_off = s->seg.header->slots_off,
 	};
+	fill_limits(&c->limits, &boot->limits);
 	sbxd_fill_site(s, &boot->site);
 	memcpy(boot->name, s->parts[b->slot].name, sizeof(boot->name)); /* as it was published */
 	(void)strlcpy(boot->token, b->token, sizeof(boot->token));

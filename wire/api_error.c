@@ -29,6 +29,7 @@ static const struct api_error_info errors[] = {
     [API_TOO_LARGE] = {413, "InvalidArgumentError", "invalid_argument", "too_large"},
     [API_HEAD_TOO_LARGE] = {431, "InvalidArgumentError", "invalid_argument", "head_too_large"},
     [API_EXECUTION_FAILED] = {422, "ExecutionError", "execution_failed", "execution_failed"},
+    [API_IMAGE_PULL_FAILED] = {422, "ImageError", "image_pull_failed", "image_pull_failed"},
     [API_CAPACITY] = {429, "ResourceExhaustedError", "resource_exhausted", "capacity_exceeded"},
     [API_TOO_MANY] = {429, "ResourceExhaustedError", "resource_exhausted", "too_many_connections"},
     [API_BOX_RESOURCES] = {429, "ResourceExhaustedError", "resource_exhausted", "box_resources"},
@@ -103,6 +104,8 @@ static int api_error_put_extra(struct buf *extra, const struct api_error_more *m
 		    api_error_whole_seconds(more->retry_after_seconds));
 	if (rc == 0 && more->allow)
 		rc = buf_printf(extra, "Allow: %s\r\n", more->allow);
+	if (rc == 0 && more->authenticate)
+		rc = buf_printf(extra, "WWW-Authenticate: %s\r\n", more->authenticate);
 	return rc < 0 ? rc : buf_terminate(extra);
 }
 

@@ -31,6 +31,7 @@ enum api_error {
 	API_TOO_LARGE,		/* 413 invalid_argument */
 	API_HEAD_TOO_LARGE,	/* 431 invalid_argument */
 	API_EXECUTION_FAILED,	/* 422 execution_failed */
+	API_IMAGE_PULL_FAILED,	/* 422 image_pull_failed */
 	API_CAPACITY,		/* 429 resource_exhausted, reason capacity_exceeded */
 	API_TOO_MANY,		/* 429 resource_exhausted, reason too_many_connections */
 	API_BOX_RESOURCES, /* 429 resource_exhausted, reason box_resources: pids or memory of the
@@ -61,9 +62,10 @@ struct api_error_more {
 	double retry_after_seconds;
 	const char *request_id;
 	const char *traceparent;
-	const char *allow; /* the Allow header of a 405 */
-	int no_body;	   /* the answer to a HEAD, which has a length but no body */
-	int has_pool;	   /* then active, warm and replicas are written */
+	const char *allow;	  /* the Allow header of a 405 */
+	const char *authenticate; /* the WWW-Authenticate header of a 401 */
+	int no_body;		  /* the answer to a HEAD, which has a length but no body */
+	int has_pool;		  /* then active, warm and replicas are written */
 	uint32_t active;
 	uint32_t warm;
 	uint32_t replicas;

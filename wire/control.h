@@ -98,6 +98,18 @@ struct ctl_site {
 	uint32_t reserved;
 };
 
+/* What the clients of a box may use, as the configuration says; defaults: wire/limits.h. */
+struct ctl_limits {
+	uint32_t head_bytes;
+	uint32_t json_depth;
+	uint32_t connections; /* in the worker's hands; at most SHM_CONNS */
+	uint32_t idle_ms; /* a connection between two requests, then it goes back; 0: for ever */
+	uint32_t run_output_bytes; /* kept of each of stdout and stderr */
+	uint32_t reserved;
+	uint64_t run_body_bytes;
+	uint64_t file_bytes; /* of one file, up or down */
+};
+
 struct ctl_boot {
 	struct ctl_site site;
 	char name[64];	/* box name, sbxd-<instance>-... */
@@ -112,12 +124,27 @@ struct ctl_boot {
 	uint32_t check_timeout_ms;
 	uint32_t orphan_grace_ms;
 	uint64_t slots_off; /* where the slot pages begin in the segment */
+	struct ctl_limits limits;
 };
+
+/*
+ * Each request of the connection must be looked at by sbxd first (it came over TCP, and brings a
+ * token): it is handed over for one, and back when that is answered.
+ */
+#define CTL_CONN_ONCE 1U
+/* With CTL_CONN_ONCE: sbxd has read on, past this request. If it dies, what it read is lost, and
+ * the connection can serve no more than this. */
+#define CTL_CONN_READ_ON 2U
+/* Of TCP: a client that leaves is told by the end of what it sends (EPOLLRDHUP) and by no hang-up.
+ */
+#define CTL_CONN_TCP 8U
+/* Handed back because nothing came for limits.idle_ms. */
+#define CTL_CONN_IDLE 4U
 
 struct ctl_conn {
 	uint64_t cookie; /* SO_COOKIE of the connection */
-	uint32_t uid;	 /* SO_PEERCRED, as sbxd saw it */
-	uint32_t reserved;
+	uint32_t uid;	 /* whose client it is, as sbxd knows */
+	uint32_t flags;	 /* CTL_CONN_* */
 	char request_id[64];
 	char traceparent[64];
 };

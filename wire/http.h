@@ -15,8 +15,9 @@
 #include "lib/buf.h"
 #include "lib/err.h"
 
-#define HTTP_HEAD_MAX 16384U /* request or status line and headers */
-#define HTTP_ID_MAX 64U	     /* X-Request-Id and traceparent that are taken over, NUL included */
+#define HTTP_HEAD_MAX 16384U   /* request or status line and headers, where nothing else is said */
+#define HTTP_HEAD_LIMIT 65535U /* the most that a reader can be told to take */
+#define HTTP_ID_MAX 64U	       /* X-Request-Id and traceparent that are taken over, NUL included */
 
 enum http_method {
 	HTTP_OTHER = 0, /* well-formed, but none that is served: 405 */
@@ -50,6 +51,7 @@ struct http_head {
 	const char *query;	 /* still percent-encoded, without '?'; "" when absent */
 	const char *content_type;
 	const char *authorization;
+	size_t authorization_at; /* how many bytes of the message came before its value */
 	const char
 	    *request_id; /* X-Request-Id if it is 1-63 characters of [A-Za-z0-9._:/+=-], else "" */
 	const char *traceparent; /* if well-formed (W3C trace context), else "" */
@@ -70,6 +72,11 @@ struct http_in; /* an incremental reader of messages of one kind */
 
 /* NULL when there is no memory. */
 struct http_in *http_in_create(enum http_kind kind);
+
+/* The same for heads of at most head_max bytes, itself at most HTTP_HEAD_LIMIT. */
+struct http_in *http_in_create_for(enum http_kind kind, size_t head_max);
+size_t http_in_head_max(const struct http_in *in);
+
 void http_in_free(struct http_in *in);
 void http_in_reset(struct http_in *in);
 
@@ -78,9 +85,9 @@ void http_in_reset(struct http_in *in);
  * HTTP_HEAD_DONE exactly the head, so that what follows can be passed on unread. For HTTP_BODY,
  * *body and *body_len are the decoded bytes, inside `data`. May be called with n 0 to learn whether
  * an event is due (HTTP_END after a head without body). Returns an enum http_event, -EMSGSIZE (head
- * longer than HTTP_HEAD_MAX), or -EBADMSG with *err saying what is malformed (conflicting lengths,
- * bad chunk, bare control characters, missing or repeated Host or Content-Length, ...); the
- * connection is then of no further use.
+ * longer than it may be, or of too many lines: *err says which), or -EBADMSG with *err saying what
+ * is malformed (conflicting lengths, bad chunk, bare control characters, missing or repeated Host
+ * or Content-Length, ...); the connection is then of no further use.
  */
 int http_in_feed(struct http_in *in, const uint8_t *data, size_t n, size_t *used,
     const uint8_t **body, size_t *body_len, struct err *err);

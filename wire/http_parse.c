@@ -3,12 +3,13 @@
  *
  * A head is collected and checked byte by byte (so that what follows it stays untouched), then
  * taken apart in place by http_engine and http_fields. Bodies are framed here. No memory is
- * allocated after http_in_create().
+ * allocated after http_in_create_for().
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/log.h"
 #include "wire/http.h"
 #include "wire/http_chunk.h"
 #include "wire/http_engine.h"
@@ -35,18 +36,32 @@ struct http_in {
 	size_t len;
 	size_t line_len;
 	bool cr;
-	char text[HTTP_HEAD_MAX + 1];
+	size_t max;
+	char text[]; /* max bytes and one more */
 };
 
-struct http_in *http_in_create(enum http_kind kind)
+struct http_in *http_in_create_for(enum http_kind kind, size_t head_max)
 {
-	struct http_in *in = malloc(sizeof(*in)); /* not calloc: most of text[] is never touched */
+	struct http_in *in;
 
+	INVARIANT(head_max <= HTTP_HEAD_LIMIT);
+	in = malloc(sizeof(*in) + head_max + 1); /* not calloc: most of text[] is never touched */
 	if (!in)
 		return NULL;
 	in->kind = kind;
+	in->max = head_max;
 	http_in_reset(in);
 	return in;
+}
+
+struct http_in *http_in_create(enum http_kind kind)
+{
+	return http_in_create_for(kind, HTTP_HEAD_MAX);
+}
+
+size_t http_in_head_max(const struct http_in *in)
+{
+	return in->max;
 }
 
 void http_in_free(struct http_in *in)
@@ -127,7 +142,7 @@ static int in_take_special(struct http_in *in, size_t after, enum byte_class cla
 static int in_scan_head(
     struct http_in *in, const uint8_t *data, size_t n, size_t *used, struct err *err)
 {
-	size_t room = HTTP_HEAD_MAX - in->len;
+	size_t room = in->max - in->len;
 	size_t end = n < room ? n : room;
 	size_t i = 0;
 	int rc = 0;
@@ -149,9 +164,8 @@ static int in_scan_head(
 		memcpy(in->text + in->len, data, i);
 	in->len += i;
 	*used = i;
-	if (rc == 0 && in->len == HTTP_HEAD_MAX)
-		return err_set(
-		    err, EMSGSIZE, "the head is longer than %u bytes", (unsigned int)HTTP_HEAD_MAX);
+	if (rc == 0 && in->len == in->max)
+		return err_set(err, EMSGSIZE, "the head is longer than %zu bytes", in->max);
 	return rc;
 }
 
@@ -184,6 +198,8 @@ static int in_feed_head(
 	rc = http_fields_read(in->kind, text, &raw, &in->head, err);
 	if (rc < 0)
 		return rc;
+	if (*in->head.authorization)
+		in->head.authorization_at = (size_t)(in->head.authorization - in->text);
 	in->left = in->head.content_length;
 	in->stage = in_body_stage(&in->head);
 	return HTTP_HEAD_DONE;

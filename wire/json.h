@@ -12,7 +12,13 @@
 #include "lib/err.h"
 #include "lib/utf8.h"
 
-#define JSON_DEPTH_MAX 32
+#define JSON_DEPTH_MAX 128 /* the most that is ever parsed; what clients may send is less */
+
+/*
+ * Finds nesting deeper than `max` levels before anything recurses into it; text that is no JSON
+ * passes. 0, or -EINVAL with *err: where, by line and column.
+ */
+int json_check_depth(const uint8_t *data, size_t n, unsigned int max, struct err *err);
 
 /*
  * Parses one JSON object (nothing else counts); n 0 is taken as {}. The caller json_decref()s it.

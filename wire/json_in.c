@@ -4,11 +4,9 @@
 
 #include "wire/json.h"
 
-/*
- * Finds nesting past JSON_DEPTH_MAX before jansson recurses into it. Strings need no more than
- * their quotes and backslashes understood: text that is not JSON is found later.
- */
-static int json_check_depth(const uint8_t *s, size_t n, struct err *err)
+/* Strings need no more than their quotes and backslashes understood: text that is not JSON is found
+ * later. */
+int json_check_depth(const uint8_t *s, size_t n, unsigned int max, struct err *err)
 {
 	unsigned int line = 1;
 	unsigned int depth = 0;
@@ -30,10 +28,10 @@ static int json_check_depth(const uint8_t *s, size_t n, struct err *err)
 		} else if (c == '"') {
 			in_string = true;
 		} else if (c == '{' || c == '[') {
-			if (++depth > JSON_DEPTH_MAX)
+			if (++depth > max)
 				return err_set(err, EINVAL,
-				    "line %u, column %zu: nested deeper than %d levels", line,
-				    i - line_start + 1, JSON_DEPTH_MAX);
+				    "line %u, column %zu: nested deeper than %u levels", line,
+				    i - line_start + 1, max);
 		} else if ((c == '}' || c == ']') && depth > 0) {
 			depth--;
 		}
@@ -52,7 +50,7 @@ json_t *json_parse_object(const uint8_t *data, size_t n, struct err *err)
 			(void)err_set(err, ENOMEM, "no memory for a JSON object");
 		return o;
 	}
-	if (json_check_depth(data, n, err) < 0)
+	if (json_check_depth(data, n, JSON_DEPTH_MAX, err) < 0)
 		return NULL;
 	o = json_loadb((const char *)data, n, JSON_REJECT_DUPLICATES, &wrong);
 	if (!o) {

@@ -185,6 +185,7 @@ static void box_fill_service(struct box *b)
 	s->link = &b->link;
 	s->report = &b->report;
 	s->ops = &box_service_ops;
+	s->limits = &b->boot.limits;
 	s->token = b->boot.token;
 	s->env = b->env;
 	s->env_len = b->env_len;

@@ -97,12 +97,12 @@ static bool conn_route(struct conn *c)
 	c->head_request = h->method == HTTP_HEAD;
 	c->body_left = h->content_length;
 	c->body_seen = 0;
-	c->body_max = r ? r->body_max : 0;
+	c->body_max = r ? route_body_max(r, c->s->limits) : 0;
 	c->awaits_continue = h->expect_continue && c->raw.len == 0;
 	if (c->s->state != SERVICE_UP)
 		conn_fail(c, API_BOX_DIED, "the box is stopped");
-	else if (r && h->content_length != UINT64_MAX && h->content_length > r->body_max)
-		conn_fail(c, API_TOO_LARGE, "the request body is too large");
+	else if (r && h->content_length != UINT64_MAX && h->content_length > c->body_max)
+		conn_fail_body(c);
 	else if (r)
 		r->begin(c, h);
 	else
@@ -115,10 +115,7 @@ static bool conn_route(struct conn *c)
 static bool conn_reject_head(struct conn *c, int rc, const struct err *err)
 {
 	c->keep_alive = false;
-	if (rc == -EMSGSIZE)
-		conn_fail(c, API_HEAD_TOO_LARGE, "the request head is too large");
-	else
-		conn_fail(c, API_MALFORMED, err->text);
+	conn_fail(c, rc == -EMSGSIZE ? API_HEAD_TOO_LARGE : API_MALFORMED, err->text);
 	c->phase = CONN_FLUSH; /* there is no telling where a body would begin or end */
 	return true;
 }
@@ -211,7 +208,7 @@ static bool conn_run_flush(struct conn *c)
 	if (c->raw.len == 0)
 		buf_trim(&c->raw, CONN_READ_HEAD * 2);
 	conn_mark(c, c->raw.len ? CONN_REQUEST : CONN_IDLE);
-	return true;
+	return c->who.flags & CTL_CONN_ONCE ? conn_give_back(c, NULL) : true;
 }
 
 static bool (*const phase_fns[CONN_PHASES])(struct conn *c) = {
@@ -229,6 +226,8 @@ static uint64_t conn_deadline(const struct conn *c)
 		return c->written_ns + CONN_WRITE_NS;
 	if (c->phase == CONN_HEAD && c->raw.len)
 		return c->since_ns + CONN_HEAD_NS;
+	if (c->phase == CONN_HEAD && c->s->limits->idle_ms)
+		return c->since_ns + c->s->limits->idle_ms * NS_PER_MS;
 	if (c->phase == CONN_BODY && (c->watch.events & EPOLLIN))
 		return c->since_ns + CONN_BODY_NS;
 	if (c->phase == CONN_DRAIN)
@@ -246,6 +245,8 @@ static void conn_settle(struct conn *c)
 	if (c->phase == CONN_HEAD || c->phase == CONN_DRAIN ||
 	    (c->phase == CONN_BODY && c->op && (!c->op->cls->room || c->op->cls->room(c->op))))
 		events |= EPOLLIN;
+	if (c->phase == CONN_SERVE && (c->who.flags & CTL_CONN_TCP))
+		events |= EPOLLRDHUP;
 	/* While it is served it stays watched until it sends: most clients do not. */
 	if (c->phase == CONN_SERVE && !c->readable)
 		events |= c->watch.events & EPOLLIN;
@@ -300,6 +301,8 @@ void conn_on_event(struct loop *loop, struct loop_watch *w, uint32_t events)
 	(void)loop; /* the service knows its loop */
 	if (events & (EPOLLHUP | EPOLLERR))
 		c->dead = true; /* both directions: nobody is there to take an answer */
+	if ((events & EPOLLRDHUP) && c->phase == CONN_SERVE)
+		c->dead = true;
 	if (events & EPOLLIN)
 		c->readable = true;
 	if ((events & EPOLLOUT) && !c->dead)
@@ -314,6 +317,10 @@ static void conn_on_timer(struct loop *loop, struct loop_timer *t)
 	(void)loop; /* the service knows its loop */
 	if (c->blocked || c->responding || c->phase == CONN_DRAIN) {
 		c->dead = true;
+	} else if (c->phase == CONN_HEAD && c->raw.len == 0) {
+		c->who.flags |= CTL_CONN_IDLE; /* whether it may stay, sbxd knows */
+		if (!conn_give_back(c, NULL))
+			return;
 	} else {
 		if (c->op)
 			op_abandon(c->op);

@@ -21,6 +21,7 @@
 #include "worker/op.h"
 #include "worker/service.h"
 
+/* Between two requests it is s->limits->idle_ms. */
 #define CONN_HEAD_NS (10 * NS_PER_S)   /* a head, once begun */
 #define CONN_BODY_NS (30 * NS_PER_S)   /* progress of a body */
 #define CONN_WRITE_NS (120 * NS_PER_S) /* progress of a response */
@@ -106,6 +107,9 @@ void conn_more_body(struct conn *c);
 
 /* A whole error response. The connection lets go of its operation, as with all the ends below. */
 void conn_fail(struct conn *c, enum api_error e, const char *message);
+
+/* The same, 413: the request's body is longer than body_max. */
+void conn_fail_body(struct conn *c);
 
 /* The same, 503: for sbxd to answer, and there is none now. */
 void conn_fail_away(struct conn *c);

@@ -3,12 +3,22 @@
  * die here, sbxd answers the client.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <sys/socket.h>
 
 #include "lib/clock.h"
 #include "worker/conn.h"
 
 #define CONN_READ_CHUNKED (64U * 1024U) /* with what may follow the body it still fits `raw` */
+
+void conn_fail_body(struct conn *c)
+{
+	char why[64];
+
+	(void)snprintf(why, sizeof(why), "the request body is longer than %llu bytes",
+	    (unsigned long long)c->body_max);
+	conn_fail(c, API_TOO_LARGE, why);
+}
 
 static void body_take(struct conn *c, const uint8_t *p, size_t n)
 {
@@ -25,7 +35,7 @@ static void body_take(struct conn *c, const uint8_t *p, size_t n)
 	c->since_ns = loop_now(c->s->loop);
 	if (c->body_seen > c->body_max) {
 		op_abandon(c->op);
-		conn_fail(c, API_TOO_LARGE, "the request body is too large");
+		conn_fail_body(c);
 	} else if (c->op->cls->body) {
 		c->op->cls->body(c->op, p, n);
 	}

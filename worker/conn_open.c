@@ -39,7 +39,7 @@ static struct conn *conn_create(struct service *s, int fd, const uint8_t *bytes,
 	c->first = true;
 	buf_init(&c->raw, CTL_TAIL_MAX);
 	buf_init(&c->out, SIZE_MAX / 4); /* bounded by what operations queue */
-	c->in = http_in_create(HTTP_REQUEST);
+	c->in = http_in_create_for(HTTP_REQUEST, s->limits->head_bytes);
 	if (!c->in || fd_set_nonblock(fd) < 0 || buf_append(&c->raw, bytes, n) < 0 ||
 	    loop_add(s->loop, &c->watch, fd, EPOLLIN, conn_on_event) < 0) {
 		http_in_free(c->in);
@@ -58,6 +58,8 @@ void conn_open(struct service *s, int fd, const struct ctl_conn *who, uint64_t s
 
 	while (index < SHM_CONNS && (s->conns[index] || s->held[index]))
 		index++;
+	if (s->conn_count >= s->limits->connections)
+		index = SHM_CONNS;
 	if (index < SHM_CONNS) {
 		/* Owed an answer from the moment sbxd let go of it. */
 		FAULT_POINT("worker.handover.taken");
@@ -68,7 +70,11 @@ void conn_open(struct service *s, int fd, const struct ctl_conn *who, uint64_t s
 			report_conn(s->report, index, who->cookie, CONN_RESPONDING);
 	}
 	if (!c) {
-		conn_refuse(fd, who, API_TOO_MANY, "too many connections to this box");
+		char why[80];
+
+		(void)snprintf(why, sizeof(why), "the box has %u connections, and takes no more",
+		    s->limits->connections);
+		conn_refuse(fd, who, API_TOO_MANY, why);
 		s->ops->conn_gone(s, index, seq, who->cookie);
 		return;
 	}

@@ -7,8 +7,6 @@
 
 #include "wire/api_error.h"
 
-#define FILES_WRITE_MAX (1024ULL * 1024U * 1024U)
-
 struct conn;
 struct http_head;
 

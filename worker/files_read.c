@@ -3,6 +3,7 @@
  * closes the connection or answers it.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -29,6 +30,17 @@ struct reader {
 static struct reader *reader_of(struct agent_chan *c)
 {
 	return (struct reader *)(void *)LOOP_OWNER(c, struct op, chan);
+}
+
+/* What is longer than one transfer may be is not begun; it can be had in ranges. */
+static void reader_refuse(struct reader *r)
+{
+	char why[96];
+
+	(void)snprintf(why, sizeof(why), "more than %llu bytes: read them in ranges",
+	    (unsigned long long)r->op.s->limits->file_bytes);
+	conn_fail(r->op.conn, API_TOO_LARGE, why);
+	op_close_chan(&r->op);
 }
 
 /* The guest may send as much more as the client has taken. */
@@ -61,6 +73,10 @@ static int reader_started(struct agent_chan *c, const uint8_t *payload, size_t n
 		if (r->left > r->limit)
 			r->left = r->limit;
 	}
+	if (r->sized && r->left > r->op.s->limits->file_bytes) {
+		reader_refuse(r);
+		return 0;
+	}
 	conn_begin(r->op.conn, READ_TYPE, r->sized ? r->left : UINT64_MAX);
 	if (r->sized && r->left >= READ_PIPE)
 		agent_chan_pipe(c);
@@ -92,6 +108,10 @@ static size_t reader_data(struct agent_chan *c, unsigned int stream, const uint8
 {
 	struct reader *r = reader_of(c);
 
+	if (r->op.conn && !r->sized && n > r->op.s->limits->file_bytes - r->taken) {
+		conn_cut(r->op.conn); /* nobody knew how long it is */
+		op_close_chan(&r->op);
+	}
 	if (r->op.conn && r->begun && (!r->sized || n <= r->left))
 		return reader_pass(r, p, n);
 	if (r->op.conn && r->begun) {

@@ -11,10 +11,12 @@
 #define ROUTE_SEGMENTS (3 + ROUTE_DEPTH) /* v1, boxes, the id */
 #define ROUTE_STORAGE 512
 
+#define LIMIT(member) offsetof(struct ctl_limits, member)
+
 static const struct route routes[] = {
-    {HTTP_POST, {"run"}, RUN_BODY_MAX, run_begin},
-    {HTTP_GET, {"fs", "read"}, 0, files_begin_read},
-    {HTTP_PUT, {"fs", "write"}, FILES_WRITE_MAX, files_begin_write},
+    {HTTP_POST, {"run"}, 0, run_begin, LIMIT(run_body_bytes)},
+    {HTTP_GET, {"fs", "read"}, 0, files_begin_read, 0},
+    {HTTP_PUT, {"fs", "write"}, 0, files_begin_write, LIMIT(file_bytes)},
 };
 
 #define ROUTES (sizeof(routes) / sizeof(routes[0]))
@@ -49,6 +51,15 @@ static int route_split(
 	for (int i = 0; i < ROUTE_DEPTH; i++)
 		rest[i] = 3 + i < n ? segments[3 + i] : NULL;
 	return n - 3;
+}
+
+uint64_t route_body_max(const struct route *r, const struct ctl_limits *limits)
+{
+	uint64_t max = r->body_max;
+
+	if (r->limit)
+		memcpy(&max, (const char *)limits + r->limit, sizeof(max));
+	return max;
 }
 
 static bool route_is(const struct route *r, const char *const rest[ROUTE_DEPTH])

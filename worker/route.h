@@ -2,8 +2,10 @@
 #ifndef SBXD_WORKER_ROUTE_H
 #define SBXD_WORKER_ROUTE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
+#include "wire/control.h"
 #include "wire/http.h"
 
 struct conn;
@@ -16,7 +18,11 @@ struct route {
 	uint64_t body_max;
 	/* Makes the operation, or answers with conn_fail(). */
 	void (*begin)(struct conn *c, const struct http_head *h);
+	size_t limit; /* where struct ctl_limits has a uint64_t that is body_max; 0: it has not */
 };
+
+/* The longest body that a request of this route may have. */
+uint64_t route_body_max(const struct route *r, const struct ctl_limits *limits);
 
 enum route_result {
 	ROUTE_OK,

@@ -162,7 +162,7 @@ static void run_body_end(struct op *op)
 	int rc;
 
 	rc = run_request_parse(
-	    buf_head(&r->body), r->body.len, s->env, s->env_len, &r->req, &e, &err);
+	    buf_head(&r->body), r->body.len, s->env, s->env_len, s->limits, &r->req, &e, &err);
 	buf_free(&r->body);
 	if (rc < 0) {
 		run_refuse(r, e, err.text);
@@ -248,7 +248,7 @@ void run_begin(struct conn *c, const struct http_head *h)
 		return;
 	}
 	r->mode = h->wants_ndjson ? &run_mode_stream : &run_mode_buffer;
-	buf_init(&r->body, RUN_BODY_MAX);
+	buf_init(&r->body, c->s->limits->run_body_bytes);
 	op_init(&r->op, &run_class, c);
 }
 

@@ -12,7 +12,6 @@
 #include "worker/op.h"
 #include "worker/run_request.h"
 
-#define RUN_BODY_MAX (32U * 1024U * 1024U)
 #define RUN_STREAMS 2 /* stdout, stderr */
 
 struct http_head;

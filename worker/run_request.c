@@ -7,6 +7,7 @@
 #include "lib/clock.h"
 #include "wire/agent.h"
 #include "wire/json.h"
+#include "worker/arg_limits.h"
 
 #define RUN_TIMEOUT_MAX 1e9 /* seconds */
 #define RUN_COLS 80
@@ -25,7 +26,8 @@ struct fields {
 	bool tty;
 };
 
-static int take_fields(const json_t *json, struct fields *f, struct err *err)
+static int take_fields(
+    const json_t *json, const struct ctl_limits *limits, struct fields *f, struct err *err)
 {
 	const struct json_field table[] = {
 	    {"command", JSON_FIELD_STRING, &f->command, 0, 0},
@@ -36,7 +38,7 @@ static int take_fields(const json_t *json, struct fields *f, struct err *err)
 	    {"stdin", JSON_FIELD_STRING, &f->stdin_text, 0, 0},
 	    {"stdin_base64", JSON_FIELD_STRING, &f->stdin_base64, 0, 0},
 	    {"timeout_seconds", JSON_FIELD_NUMBER, &f->timeout, 0.001, RUN_TIMEOUT_MAX},
-	    {"max_output_bytes", JSON_FIELD_INT, &f->max_output, 0, RUN_OUTPUT_MAX},
+	    {"max_output_bytes", JSON_FIELD_INT, &f->max_output, 0, limits->run_output_bytes},
 	    {"tty", JSON_FIELD_BOOL, &f->tty, 0, 0},
 	};
 
@@ -200,20 +202,28 @@ static int take_stdin(struct run_request *r, const struct fields *f, struct err 
 	return 0;
 }
 
-int run_request_parse(const uint8_t *body, size_t n, const char *env, size_t env_len,
-    struct run_request *out, enum api_error *e, struct err *err)
+static int64_t default_output(const struct ctl_limits *limits)
 {
-	struct fields f = {.max_output = RUN_OUTPUT_DEFAULT};
+	return limits->run_output_bytes < RUN_OUTPUT_DEFAULT ? limits->run_output_bytes
+							     : RUN_OUTPUT_DEFAULT;
+}
+
+int run_request_parse(const uint8_t *body, size_t n, const char *env, size_t env_len,
+    const struct ctl_limits *limits, struct run_request *out, enum api_error *e, struct err *err)
+{
+	struct fields f = {.max_output = default_output(limits)};
 	int rc;
 
 	*out = (struct run_request){.json = NULL};
 	buf_init(&out->exec, AGENT_REQUEST_MAX);
 	*e = API_MALFORMED;
+	if (json_check_depth(body, n, limits->json_depth, err) < 0)
+		return -EINVAL;
 	out->json = json_parse_object(body, n, err);
 	if (!out->json)
 		return -EINVAL;
 	*e = API_INVALID_ARGUMENT;
-	if (take_fields(out->json, &f, err) < 0 || check_fields(&f, e, err) < 0 ||
+	if (take_fields(out->json, limits, &f, err) < 0 || check_fields(&f, e, err) < 0 ||
 	    take_stdin(out, &f, err) < 0)
 		return -EINVAL;
 	out->timeout_ns = clock_seconds_to_ns(f.timeout);
@@ -222,6 +232,11 @@ int run_request_parse(const uint8_t *body, size_t n, const char *env, size_t env
 	if (rc < 0) {
 		*e = API_TOO_LARGE;
 		return err_set(err, -rc, "arguments and environment are too long");
+	}
+	rc = arg_limits_check(buf_head(&out->exec), out->exec.len, err);
+	if (rc < 0) {
+		*e = API_TOO_LARGE;
+		return rc;
 	}
 	if (!f.stdin_text) {
 		json_decref(out->json);

@@ -10,9 +10,10 @@
 #include "lib/buf.h"
 #include "lib/err.h"
 #include "wire/api_error.h"
+#include "wire/control.h"
 
-#define RUN_OUTPUT_DEFAULT (16U * 1024U * 1024U) /* kept per stream */
-#define RUN_OUTPUT_MAX (64U * 1024U * 1024U)
+#define RUN_OUTPUT_DEFAULT \
+	(16U * 1024U * 1024U) /* kept per stream, unless that is over the limit */
 
 struct run_request {
 	struct buf exec;      /* payload of AGENT_EXEC */
@@ -31,7 +32,7 @@ struct run_request {
  * freed in either case.
  */
 int run_request_parse(const uint8_t *body, size_t n, const char *env, size_t env_len,
-    struct run_request *out, enum api_error *e, struct err *err);
+    const struct ctl_limits *limits, struct run_request *out, enum api_error *e, struct err *err);
 
 void run_request_free(struct run_request *r);
 

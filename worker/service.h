@@ -54,6 +54,7 @@ struct service {
 	struct agent_link *link;
 	struct report *report;
 	const struct service_ops *ops;
+	const struct ctl_limits *limits;
 	const char *token; /* box id */
 	const char *env;   /* the box's environment: "K=V\0"... */
 	size_t env_len;

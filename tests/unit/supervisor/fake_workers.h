@@ -16,7 +16,13 @@ struct worker {
 	uint32_t told[CTL_TYPES];
 	uint32_t killed;
 	int prepared;
+	struct worker_figures figures;
 };
+
+struct worker_figures *worker_figures(struct worker *w)
+{
+	return &w->figures;
+}
 
 pid_t worker_pid(const struct worker *w)
 {
@@ -55,6 +61,13 @@ int worker_hand_over(struct worker *w, struct client *c, const void *bytes, size
 	(void)bytes;
 	(void)n;
 	return -EPIPE;
+}
+
+bool worker_has_conns(const struct worker *w, uint32_t n)
+{
+	(void)w;
+	(void)n;
+	return false;
 }
 
 void worker_spawn(struct sbxd *s, const struct pool_box *b, int prepared)

@@ -20,6 +20,7 @@
 #include "shm/segment.h"
 #include "supervisor/client.h"
 #include "supervisor/sbxd.h"
+#include "wire/limits.h"
 
 #define STAGE_INSTANCE "unit"
 
@@ -82,8 +83,17 @@ static inline struct sbxd *stage_open(const struct pool_rules *rules)
 	assert_non_null(s);
 	s->uid = geteuid();
 	s->admin_gid = (gid_t)-1;
-	s->guest_fd = s->listen_fd = s->signal_fd = -1;
-	s->listen_watch.fd = s->signal_watch.fd = -1;
+	s->guest_fd = s->signal_fd = -1;
+	s->unix_listener = s->tcp_listener = (struct listener)LISTENER_NONE;
+	s->signal_watch.fd = -1;
+	s->config.limits = (struct config_limits){
+	    .head_bytes = LIMIT_HEAD_BYTES,
+	    .body_bytes = LIMIT_BODY_BYTES,
+	    .json_depth = LIMIT_JSON_DEPTH,
+	    .tcp_connections = LIMIT_TCP_CONNECTIONS,
+	    .event_streams = LIMIT_EVENT_STREAMS,
+	    .file_bytes = LIMIT_FILE_BYTES,
+	};
 	stage_table(s, rules->slots);
 	s->loop = loop_create();
 	s->pool = pool_create(rules, &gauge, 0);

@@ -152,6 +152,26 @@ static void test_very_many_groups(void **state)
 	assert_true(peer_as(s, OTHER_UID, ADMINS, 300, many).admin);
 }
 
+/* Over TCP it is whose the token is, and no admin: also not as root. */
+static void test_a_peer_over_tcp(void **state)
+{
+	struct sbxd *s = *state;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct peer peer = {.admin = true};
+
+	assert_true(fd >= 0);
+	assert_int_equal(access_read_peer(s, fd, &peer), 0);
+	assert_int_equal(peer.uid, (uid_t)-1); /* there is no token */
+	assert_true(peer.by_token);
+	assert_false(peer.admin);
+	s->auth = (struct auth){.set = true, .uid = 0};
+	assert_int_equal(access_read_peer(s, fd, &peer), 0);
+	assert_int_equal(peer.uid, 0);
+	assert_false(peer.admin);
+	assert_false(peer_as(s, geteuid(), getegid(), 0, NULL).by_token);
+	fd_close(&fd);
+}
+
 /* ---- names ---- */
 
 static void assert_name(const struct client *c, const char *id, uid_t uid, const char *token)
@@ -278,6 +298,7 @@ int main(void)
 	    staged(test_not_a_socket),
 	    staged(test_who_is_admin),
 	    staged(test_very_many_groups),
+	    staged(test_a_peer_over_tcp),
 	    staged(test_names_that_an_admin_may_use),
 	    staged(test_what_is_no_name),
 	    staged(test_others_name_only_their_own),

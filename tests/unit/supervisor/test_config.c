@@ -72,20 +72,38 @@ static const struct {
     {"admin_group", "[wheel]", "a list or mapping"},
     {"admin_group", "0123456789012345678901234567890123456789012345678901234567890123",
 	"at most 63 bytes"},
-    {"listen_tcp", "0.0.0.0:80", "give 127.0.0.1:PORT or [::1]:PORT"},
-    {"listen_tcp", "192.0.2.1:80", "give 127.0.0.1:PORT"},
-    {"listen_tcp", "\"[::]:80\"", "give 127.0.0.1:PORT"},
+    {"listen_tcp", "localhost:80", "give 127.0.0.1:PORT or [::1]:PORT"},
+    {"listen_tcp", "\"[127.0.0.1]:80\"", "give 127.0.0.1:PORT"},
+    {"listen_tcp", "\"[::1%lo]:80\"", "give 127.0.0.1:PORT"},
     {"listen_tcp", "\"::1:80\"", "give 127.0.0.1:PORT"},
     {"listen_tcp", "\"[:80\"", "give 127.0.0.1:PORT"},
     {"listen_tcp", "\":80\"", "give 127.0.0.1:PORT"},
     {"listen_tcp", "127.0.0.1", "give 127.0.0.1:PORT"},
     {"listen_tcp", "\"127.0.0.1:\"", "give 127.0.0.1:PORT"},
-    {"listen_tcp", "127.0.0.1:0", "PORT from 1 to 65535"},
-    {"listen_tcp", "127.0.0.1:65536", "PORT from 1 to 65535"},
-    {"listen_tcp", "127.0.0.1:80.5", "PORT from 1 to 65535"},
+    {"listen_tcp", "127.0.0.1:-1", "PORT from 0 (one that is free) to 65535"},
+    {"listen_tcp", "127.0.0.1:65536", "to 65535"},
+    {"listen_tcp", "127.0.0.1:80.5", "to 65535"},
     {"listen_tcp", "127.0.0.1:8080", "needs token_file"},
+    {"listen_tcp_public", "yes", "'yes' is not allowed; give false, true"},
+    {"listen_tcp_public", "1", "give false, true"},
     {"token_file", "relative", "an absolute path of at most 255 bytes"},
     {"token_file", "/etc/token", "is of no use without listen_tcp"},
+    {"limits.head_bytes", "1023", "a whole number from 1024 to 65535"},
+    {"limits.head_bytes", "65536", "from 1024 to 65535"},
+    {"limits.body_bytes", "16777217", "from 1024 to 16777216"},
+    {"limits.json_depth", "7", "from 8 to 128"},
+    {"limits.json_depth", "129", "from 8 to 128"},
+    {"limits.connections", "65537", "from 0 to 65536"},
+    {"limits.tcp_connections", "0", "from 1 to 65536"},
+    {"limits.connection_idle_timeout", "2592001", "seconds, as a number from 0 to 2592000"},
+    {"limits.box_connections", "0", "from 1 to 256"},
+    {"limits.box_connections", "257", "from 1 to 256"},
+    {"limits.event_streams", "0", "from 1 to 1024"},
+    {"limits.run_body_bytes", "268435457", "from 1024 to 268435456"},
+    {"limits.run_output_bytes", "1", "from 1024 to 268435456"},
+    {"limits.file_bytes", "0", "a whole number from 1 to 1099511627776"},
+    {"limits.file_bytes", "1.5", "a whole number"},
+    {"limits.file_bytes", "1099511627777", "from 1 to 1099511627776"},
     {"namespace.uid_base", "0", "from 65536 to"},
     {"namespace.uid_base", "4294836223", "go past the last uid"},
     {"qemu.binary", "qemu-system-x86_64", "an absolute path"},
@@ -214,6 +232,18 @@ static void test_defaults(void **state)
 	assert_string_equal(c.admin_group, "");
 	assert_false(c.listen_tcp.set);
 	assert_string_equal(c.token_file, "");
+	assert_false(c.listen_tcp_public);
+	assert_int_equal(c.limits.head_bytes, 16384);
+	assert_int_equal(c.limits.body_bytes, 65536);
+	assert_int_equal(c.limits.json_depth, 32);
+	assert_int_equal(c.limits.connections, 0);
+	assert_int_equal(c.limits.tcp_connections, 1024);
+	assert_int_equal(c.limits.connection_idle_ns, 3600 * NS_PER_S);
+	assert_int_equal(c.limits.box_connections, 256);
+	assert_int_equal(c.limits.event_streams, 32);
+	assert_int_equal(c.limits.run_body_bytes, 32U << 20);
+	assert_int_equal(c.limits.run_output_bytes, 64U << 20);
+	assert_int_equal(c.limits.file_bytes, 1U << 30);
 	assert_int_equal(c.namespace_uid_base, 805306368);
 	config_free(&c);
 }
@@ -279,6 +309,33 @@ static void test_listen_addresses(void **state)
 	assert_true(c.listen_tcp.v6);
 	assert_int_equal(c.listen_tcp.addr[15], 1);
 	config_free(&c);
+	assert_int_equal(
+	    fixture_load(*state, "listen_tcp: 127.0.0.1:0\ntoken_file: /t\n", NULL, &c, NULL), 0);
+	assert_true(c.listen_tcp.set);
+	assert_int_equal(c.listen_tcp.port, 0);
+	config_free(&c);
+}
+
+/* Other hosts can reach it: only when that is said, too. */
+static void test_listen_addresses_of_the_network(void **state)
+{
+	static const char *const addresses[] = {
+	    "0.0.0.0:80", "192.0.2.1:80", "126.0.0.1:80", "'[::]:80'", "'[2001:db8::1]:80'"};
+
+	for (size_t i = 0; i < COUNT(addresses); i++) {
+		char yaml[128];
+		struct config c;
+		struct err err;
+
+		snprintf(yaml, sizeof(yaml), "token_file: /t\nlisten_tcp: %s\n", addresses[i]);
+		fixture_refused(*state, yaml, 2,
+		    (const char *const[]){
+			"listen_tcp: is no loopback address", "listen_tcp_public: true", NULL});
+		strcat(yaml, "listen_tcp_public: true\n");
+		assert_int_equal(fixture_load(*state, yaml, NULL, &c, &err), 0);
+		assert_false(config_listen_is_loopback(&c.listen_tcp));
+		config_free(&c);
+	}
 }
 
 static void test_numbers_are_exact(void **state)
@@ -309,6 +366,7 @@ int main(void)
 	    cmocka_unit_test(test_flag_beats_variable_beats_file_beats_default),
 	    cmocka_unit_test(test_a_failed_load_leaves_the_result_untouched),
 	    cmocka_unit_test(test_listen_addresses),
+	    cmocka_unit_test(test_listen_addresses_of_the_network),
 	    cmocka_unit_test(test_numbers_are_exact),
 	};
 

@@ -54,6 +54,8 @@ static void test_everything_round_trips(void **state)
 	    "replica_policy: burst\n"
 	    "listen_tcp: '[::1]:65535'\n"
 	    "token_file: /etc/a b\n"
+	    "listen_tcp_public: true\n"
+	    "limits: {head_bytes: 65535, connection_idle_timeout: 0.5, file_bytes: 1099511627776}\n"
 	    "admin_group: 'null'\n"
 	    "environment:\n"
 	    "  A: \"line\\nline\\t\\x1b[0m\\u0085 \\U0001F600 ✓\"\n"

@@ -14,6 +14,14 @@
 #define ANY ((1U << HTTP_METHODS) - 1U)
 #define TOKEN "0123456789abcdef"
 
+/* Stands for what no driver can do. */
+static void not_supported(struct sbxd *s, struct client *c, const struct route_call *call)
+{
+	(void)s;
+	(void)c;
+	(void)call;
+}
+
 /* What clients are promised: the other picture of the table in routes.c. */
 static const struct promise {
 	const char *path;
@@ -35,6 +43,29 @@ static const struct promise {
     {"/v1/pool", "", IN(HTTP_GET), api_get_pool, "GET"},
     {"/v1/pool/reset", "", IN(HTTP_POST), api_reset_pool, "POST"},
     {"/v1/shutdown", "", IN(HTTP_POST), api_shutdown, "POST"},
+    {"/v1/config", "", IN(HTTP_GET), api_config, "GET"},
+    {"/v1/me", "", IN(HTTP_GET), api_me, "GET"},
+    {"/v1/metrics", "", IN(HTTP_GET), api_metrics, "GET"},
+    {"/metrics", "", IN(HTTP_GET), api_openmetrics, "GET"},
+    {"/v1/boxes/" TOKEN "/metrics", TOKEN, IN(HTTP_GET), api_box_metrics, "GET"},
+    {"/v1/images", "", IN(HTTP_GET), api_list_images, "GET"},
+    {"/v1/images/sha256:ab", "sha256:ab", IN(HTTP_GET) | IN(HTTP_HEAD), api_get_image, "GET, HEAD"},
+    {"/v1/images/sha256%3Aab", "sha256:ab", IN(HTTP_GET) | IN(HTTP_HEAD), api_get_image,
+	"GET, HEAD"},
+    {"/v1/images/pull", "", IN(HTTP_POST), api_pull_image, "GET, HEAD, POST"},
+    {"/v1/images/pull", "pull", IN(HTTP_GET) | IN(HTTP_HEAD), api_get_image, "GET, HEAD, POST"},
+    {"/v1/boxes/" TOKEN "/snapshots", TOKEN, IN(HTTP_GET) | IN(HTTP_POST), not_supported,
+	"GET, POST"},
+    {"/v1/boxes/" TOKEN "/snapshots/s", TOKEN, IN(HTTP_GET) | IN(HTTP_DELETE), not_supported,
+	"GET, DELETE"},
+    {"/v1/boxes/" TOKEN "/snapshots/s/restore", TOKEN, IN(HTTP_POST), not_supported, "POST"},
+    {"/v1/boxes/" TOKEN "/clone", TOKEN, IN(HTTP_POST), not_supported, "POST"},
+    {"/v1/boxes/" TOKEN "/export", TOKEN, IN(HTTP_POST), not_supported, "POST"},
+    {"/v1/boxes/" TOKEN "/network/tunnel", TOKEN, IN(HTTP_POST), not_supported, "POST"},
+    {"/v1/boxes/import", "", IN(HTTP_POST), not_supported, "GET, HEAD, POST, DELETE"},
+    {"/v1/boxes/import", "import", IN(HTTP_GET) | IN(HTTP_HEAD), api_get_box,
+	"GET, HEAD, POST, DELETE"},
+    {"/v1/boxes/import", "import", IN(HTTP_DELETE), api_delete_box, "GET, HEAD, POST, DELETE"},
 };
 
 #define PROMISES (sizeof(promises) / sizeof(promises[0]))
@@ -72,7 +103,9 @@ static void test_every_row_is_found(void **state)
 				fail_msg("%u %s: %s", method, p->path, error.text);
 			assert_string_equal(m.id, p->id);
 			assert_int_equal(m.route->handed_over, p->fn == NULL);
-			assert_ptr_equal(m.route->fn, p->fn);
+			assert_int_equal(m.route->unsupported != NULL, p->fn == not_supported);
+			assert_int_equal(m.route->open, !strcmp(p->path, "/v1/config"));
+			assert_ptr_equal(m.route->fn, p->fn == not_supported ? NULL : p->fn);
 		}
 	}
 }
@@ -120,11 +153,39 @@ static void assert_refused(const char *path, enum api_error expected)
 static void test_nothing_is_there(void **state)
 {
 	static const char *const paths[] = {
-	    "/", "/v1", "/v2/pool", "/V1/pool", "/pool", "/acquire", "/v1/Pool", "/v1/poo",
-	    "/v1/pools", "/v1/pool/reset/now", "/v1/pool/start", "/v1/acquire/x", "/v1/box",
-	    "/v1/boxes/x/runs", "/v1/boxes/x/run/now", "/v1/boxes/x/release/now",
-	    "/v1/boxes/x/y/fs", "/v1/boxes/x/FS/read", "/v1/shutdown/x", "/v1/:", "/v1/*",
+	    "/",
+	    "/v1",
+	    "/v2/pool",
+	    "/V1/pool",
+	    "/pool",
+	    "/acquire",
+	    "/v1/Pool",
+	    "/v1/poo",
+	    "/v1/pools",
+	    "/v1/pool/reset/now",
+	    "/v1/pool/start",
+	    "/v1/acquire/x",
+	    "/v1/box",
+	    "/v1/boxes/x/runs",
+	    "/v1/boxes/x/run/now",
+	    "/v1/boxes/x/release/now",
+	    "/v1/boxes/x/y/fs",
+	    "/v1/boxes/x/FS/read",
+	    "/v1/shutdown/x",
+	    "/v1/:",
+	    "/v1/*",
 	    "/v1%2Fpool", /* one segment, with a slash in it */
+	    "/v1/pool/",
+	    "/v1/boxes/",
+	    "/v1/",
+	    "/metrics/", /* an empty name is nobody's */
+	    "/metrics/x",
+	    "/config",
+	    "/v1/v1/config",
+	    "/v1/boxes/x/snapshots/s/restore/now",
+	    "/v1/boxes/x/snapshot",
+	    "/v1/boxes/x/network",
+	    "/v1/images/x/y",
 	};
 
 	(void)state;
@@ -135,7 +196,7 @@ static void test_nothing_is_there(void **state)
 static void test_no_path(void **state)
 {
 	static const char *const paths[] = {
-	    "", "v1/pool", "*", "//v1/pool", "/v1//pool", "/v1/pool/", "/v1/boxes//run",
+	    "", "v1/pool", "*", "//v1/pool", "/v1//pool", "/v1/pool//", "/v1/boxes//run",
 	    "/v1/boxes/./run", "/v1/boxes/../pool", "/v1/boxes/%2e%2e/pool", "/v1/boxes/%/run",
 	    "/v1/boxes/%g0/run", "/v1/boxes/a%00b/run",
 	    "/v1/boxes/x/fs/3/4/5/6/7/8/9/10/11/12/13", /* deeper than anything served */

@@ -188,6 +188,20 @@ static void test_allow(void **state)
 	buf_free(&b);
 }
 
+static void test_authenticate(void **state)
+{
+	const struct api_error_more more = {.authenticate = "Bearer"};
+	struct buf b;
+
+	(void)state;
+	buf_init(&b, 4096);
+	assert_int_equal(api_error_put(&b, API_UNAUTHENTICATED, "no", &more, 1), 0);
+	assert_int_equal(buf_terminate(&b), 0);
+	assert_non_null(strstr((const char *)buf_head(&b), "HTTP/1.1 401 Unauthorized\r\n"));
+	assert_non_null(strstr((const char *)buf_head(&b), "\r\nWWW-Authenticate: Bearer\r\n"));
+	buf_free(&b);
+}
+
 static void test_whole_or_nothing(void **state)
 {
 	struct buf b;
@@ -217,6 +231,7 @@ int main(void)
 	    cmocka_unit_test(test_capacity),
 	    cmocka_unit_test(test_retry_after_is_whole),
 	    cmocka_unit_test(test_allow),
+	    cmocka_unit_test(test_authenticate),
 	    cmocka_unit_test(test_whole_or_nothing),
 	};
 

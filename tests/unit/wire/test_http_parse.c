@@ -119,6 +119,30 @@ static void test_end_needs_no_bytes(void **state)
 	http_in_free(in);
 }
 
+/* Where a secret stands in what was fed, so that it can be taken out of a copy. */
+static void test_where_authorization_stands(void **state)
+{
+	static const char text[] = "\r\nGET / HTTP/1.1\r\nHost: x\r\n"
+				   "AUTHORIZATION: \t Bearer secret \r\nA: b\r\n\r\nBODY";
+	struct seen s;
+
+	(void)state;
+	for (size_t i = 0; i < STEPS; i++) {
+		const struct http_head *h;
+
+		feed(&s, HTTP_REQUEST, text, sizeof(text) - 1, steps[i]);
+		assert_int_equal(s.last, HTTP_END);
+		h = http_in_head(s.in);
+		assert_string_equal(h->authorization, "Bearer secret");
+		assert_memory_equal(text + h->authorization_at, "Bearer secret \r", 15);
+		done(&s);
+	}
+	feed(&s, HTTP_REQUEST, "GET / HTTP/1.1\r\nHost: x\r\nAuthorization:  \r\n\r\n", 45, 7);
+	assert_string_equal(http_in_head(s.in)->authorization, "");
+	assert_int_equal(http_in_head(s.in)->authorization_at, 0);
+	done(&s);
+}
+
 static void test_methods(void **state)
 {
 	static const struct {
@@ -286,6 +310,7 @@ int main(void)
 	    cmocka_unit_test(test_body_by_length),
 	    cmocka_unit_test(test_body_chunked),
 	    cmocka_unit_test(test_end_needs_no_bytes),
+	    cmocka_unit_test(test_where_authorization_stands),
 	    cmocka_unit_test(test_methods),
 	    cmocka_unit_test(test_http10),
 	    cmocka_unit_test(test_connection_close),

@@ -56,6 +56,54 @@ static void test_head_bound(void **state)
 	refused_n(HTTP_REQUEST, text, sizeof(text), -EMSGSIZE, "longer than 16384");
 }
 
+/* A reader for other heads than the usual. */
+static void test_head_bound_as_told(void **state)
+{
+	static const char text[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+	const size_t len = sizeof(text) - 1;
+
+	(void)state;
+	for (size_t max = 1; max <= len + 1; max++) {
+		struct http_in *in = http_in_create_for(HTTP_REQUEST, max);
+		const uint8_t *body = NULL;
+		struct err err = {0};
+		size_t body_len;
+		size_t used;
+		int rc;
+
+		assert_non_null(in);
+		assert_int_equal(http_in_head_max(in), max);
+		rc = http_in_feed(in, (const uint8_t *)text, len, &used, &body, &body_len, &err);
+		assert_int_equal(rc, max < len ? -EMSGSIZE : HTTP_HEAD_DONE);
+		assert_int_equal(used, max < len ? max : len);
+		assert_true(max >= len || strstr(err.text, "the head is longer than"));
+		http_in_free(in);
+	}
+}
+
+static void test_the_longest_head(void **state)
+{
+	struct http_in *in = http_in_create_for(HTTP_REQUEST, HTTP_HEAD_LIMIT);
+	char *text = malloc(HTTP_HEAD_LIMIT);
+	const uint8_t *body = NULL;
+	struct err err = {0};
+	size_t body_len;
+	size_t used;
+
+	(void)state;
+	assert_true(in && text);
+	memset(text, 'x', HTTP_HEAD_LIMIT);
+	memcpy(text, "GET / HTTP/1.1\r\nHost: x\r\nAuthorization: ", 40);
+	memcpy(text + HTTP_HEAD_LIMIT - 4, "\r\n\r\n", 4);
+	assert_int_equal(
+	    http_in_feed(in, (const uint8_t *)text, HTTP_HEAD_LIMIT, &used, &body, &body_len, &err),
+	    HTTP_HEAD_DONE);
+	assert_int_equal(strlen(http_in_head(in)->authorization), HTTP_HEAD_LIMIT - 44);
+	assert_int_equal(http_in_head(in)->authorization_at, 40);
+	free(text);
+	http_in_free(in);
+}
+
 static void test_too_many_headers(void **state)
 {
 	char text[4096] = "GET / HTTP/1.1\r\nHost: x\r\n";
@@ -185,6 +233,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_failure_is_final),
 	    cmocka_unit_test(test_head_bound),
+	    cmocka_unit_test(test_head_bound_as_told),
+	    cmocka_unit_test(test_the_longest_head),
 	    cmocka_unit_test(test_too_many_headers),
 	    cmocka_unit_test(test_refused_heads),
 	    cmocka_unit_test(test_refused_request_lines),

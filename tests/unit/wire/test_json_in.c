@@ -95,11 +95,25 @@ static void test_depth(void **state)
 	free(text);
 	text = nested(JSON_DEPTH_MAX + 1);
 	assert_null(parse(text, &err));
-	assert_string_equal(err.text, "line 2, column 32: nested deeper than 32 levels");
+	assert_string_equal(err.text, "line 2, column 128: nested deeper than 128 levels");
 	free(text);
 	text = nested(1000000);
 	assert_null(parse(text, &err));
 	free(text);
+}
+
+static void test_depth_of_clients(void **state)
+{
+	static const char three[] = "{\"[[\":[{}]}";
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(json_check_depth((const uint8_t *)three, strlen(three), 3, &err), 0);
+	assert_int_equal(err.code, 0);
+	assert_int_equal(json_check_depth((const uint8_t *)three, strlen(three), 2, &err), -EINVAL);
+	assert_string_equal(err.text, "line 1, column 8: nested deeper than 2 levels");
+	assert_int_equal(json_check_depth(NULL, 0, 0, &err), 0);
+	assert_int_equal(json_check_depth((const uint8_t *)"]]]", 3, 0, &err), 0); /* no JSON */
 }
 
 struct taken {
@@ -208,6 +222,7 @@ int main(void)
 	    cmocka_unit_test(test_parse),
 	    cmocka_unit_test(test_parse_refuses),
 	    cmocka_unit_test(test_depth),
+	    cmocka_unit_test(test_depth_of_clients),
 	    cmocka_unit_test(test_take),
 	    cmocka_unit_test(test_take_refuses),
 	    cmocka_unit_test(test_take_refuses_nul),

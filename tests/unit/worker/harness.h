@@ -24,6 +24,7 @@
 #include "lib/fd.h"
 #include "lib/log.h"
 #include "shm/slot.h"
+#include "wire/limits.h"
 #include "worker/conn.h"
 #include "worker/op.h"
 #include "worker/service.h"
@@ -38,11 +39,13 @@ struct harness {
 	struct service s; /* first */
 	struct agent_link link;
 	struct report report;
+	struct ctl_limits limits;
 	struct shm_page *page;
 	int guest; /* the test's end */
 	struct buf from_guest;
 	struct buf from_worker; /* bytes that the fake guest has read and not used */
 	int client;		/* the test's end of the newest connection */
+	uint32_t client_flags;	/* CTL_CONN_* of the next one */
 	struct buf answer;	/* what the client has read */
 	bool answer_ended;
 
@@ -53,6 +56,7 @@ struct harness {
 	bool orphaned;
 	int back; /* connections handed back */
 	int back_fd;
+	uint32_t back_flags;
 	struct buf back_bytes;
 	uint64_t pongs;
 };
@@ -68,6 +72,7 @@ static inline bool h_hand_back(struct service *s, int fd, unsigned int index, ui
 		return false;
 	report_conn(s->report, index, 0, CONN_FREE);
 	h->back++;
+	h->back_flags = who->flags;
 	fd_close(&h->back_fd);
 	h->back_fd = fd;
 	buf_clear(&h->back_bytes);
@@ -263,6 +268,9 @@ static inline int h_setup(void **state)
 	h->s.link = &h->link;
 	h->s.report = &h->report;
 	h->s.ops = &h_service_ops;
+	h->limits = (struct ctl_limits)CTL_LIMITS_DEFAULT;
+	h->limits.idle_ms = 0; /* who has no deadline is to have no timer */
+	h->s.limits = &h->limits;
 	h->s.token = H_TOKEN;
 	h->s.env = env;
 	h->s.env_len = sizeof(env);
@@ -310,7 +318,7 @@ static inline int h_teardown(void **state)
 /* Hands a new connection over with what sbxd would have read of it. */
 static inline void h_connect_bytes(struct harness *h, const void *bytes, size_t n)
 {
-	const struct ctl_conn who = {.cookie = H_COOKIE, .uid = 1000};
+	const struct ctl_conn who = {.cookie = H_COOKIE, .uid = 1000, .flags = h->client_flags};
 	int pair[2];
 
 	fd_close(&h->client);

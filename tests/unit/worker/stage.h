@@ -35,6 +35,7 @@
 #include "shm/segment.h"
 #include "shm/slot.h"
 #include "wire/control.h"
+#include "wire/limits.h"
 #include "wire/rendezvous.h"
 
 #define STAGE_TOKEN "00112233445566aa"
@@ -231,6 +232,7 @@ static inline void stage_send_boot(struct stage *t)
 	    .slots_off = s->seg.header->slots_off,
 	    .site.uid_base = s->site.uid_base,
 	    .image = "host",
+	    .limits = CTL_LIMITS_DEFAULT,
 	    .site.driver = "namespace",
 	};
 

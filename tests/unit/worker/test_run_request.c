@@ -11,8 +11,10 @@
 
 #include "lib/clock.h"
 #include "wire/agent.h"
+#include "wire/limits.h"
 #include "worker/run_request.h"
 
+static const struct ctl_limits limits = CTL_LIMITS_DEFAULT;
 static const char box_env[] = "A=box\0B=box\0LANG=de_DE";
 
 struct parsed {
@@ -27,7 +29,7 @@ static void parse_env(struct parsed *p, const char *json, const char *env, size_
 {
 	memset(p, 0, sizeof(*p));
 	p->rc = run_request_parse(
-	    (const uint8_t *)json, strlen(json), env, env_len, &p->r, &p->e, &p->err);
+	    (const uint8_t *)json, strlen(json), env, env_len, &limits, &p->r, &p->e, &p->err);
 	if (p->rc == 0)
 		assert_int_equal(agent_parse_exec(buf_head(&p->r.exec), p->r.exec.len, &p->x), 0);
 }

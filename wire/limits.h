@@ -1,0 +1,36 @@
+/*
+ * limits: what clients may use of the service where the configuration says nothing else (its
+ * section `limits`). Plain numbers: they are also the texts of the defaults. sbxd keeps those of
+ * its own connections and requests; those of a box travel to its worker in struct ctl_limits.
+ */
+#ifndef SBXD_WIRE_LIMITS_H
+#define SBXD_WIRE_LIMITS_H
+
+/* Of sbxd and of workers. */
+#define LIMIT_HEAD_BYTES 16384 /* request line and headers */
+#define LIMIT_JSON_DEPTH 32
+#define LIMIT_IDLE_SECONDS 3600 /* of a connection between two requests */
+
+/* Of sbxd. */
+#define LIMIT_BODY_BYTES 65536 /* of a request that sbxd itself answers */
+#define LIMIT_CONNECTIONS 0    /* as many as there are descriptors for */
+#define LIMIT_TCP_CONNECTIONS 1024
+#define LIMIT_EVENT_STREAMS 32 /* of one uid, at a time */
+
+/* Of a worker. */
+#define LIMIT_BOX_CONNECTIONS 256 /* in the worker's hands */
+#define LIMIT_RUN_BODY_BYTES 33554432
+#define LIMIT_RUN_OUTPUT_BYTES \
+	67108864		    /* kept of each of stdout and stderr, as a request may ask */
+#define LIMIT_FILE_BYTES 1073741824 /* of one file, up or down */
+
+/* What the worker of a test, or of nobody's configuration, is told. */
+#define CTL_LIMITS_DEFAULT                                                                   \
+	{                                                                                    \
+		.head_bytes = LIMIT_HEAD_BYTES, .json_depth = LIMIT_JSON_DEPTH,              \
+		.connections = LIMIT_BOX_CONNECTIONS, .idle_ms = LIMIT_IDLE_SECONDS * 1000U, \
+		.run_output_bytes = LIMIT_RUN_OUTPUT_BYTES,                                  \
+		.run_body_bytes = LIMIT_RUN_BODY_BYTES, .file_bytes = LIMIT_FILE_BYTES,      \
+	}
+
+#endif
