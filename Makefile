@@ -48,7 +48,7 @@ SHM_SRC := shm/event.c shm/hist.c shm/index.c shm/lease.c shm/names.c shm/reader
 	shm/warm.c
 WIRE_SRC := wire/agent.c wire/api_error.c wire/base64.c wire/control.c wire/http_chunk.c wire/http_engine.c \
 	wire/http_fields.c wire/http_parse.c wire/http_reply.c wire/http_uri.c wire/json_in.c wire/json_out.c \
-	wire/rendezvous.c
+	wire/rendezvous.c wire/websocket.c wire/websocket_handshake.c
 DRIVER_SRC := drivers/namespace/adopt.c drivers/namespace/cgroup.c drivers/namespace/cgroup_find.c \
 	drivers/namespace/cgroup_site.c drivers/namespace/child.c drivers/namespace/filter.c \
 	drivers/namespace/image_copy.c drivers/namespace/image_host.c drivers/namespace/layer.c \
@@ -96,7 +96,7 @@ OBJ := build/obj
 PROGRAMS := build/sbxd build/sbx-worker build/sbx-guest build/sbxctl
 
 CORE_SRC := $(LIB_SRC) $(SHM_SRC) $(WIRE_SRC)
-WORKER_LIBS := -ljansson $(HTTP_LIBS) -lseccomp -pthread
+WORKER_LIBS := -ljansson $(HTTP_LIBS) -lseccomp -lcrypto -pthread
 SBXD_LIBS := -ljansson $(HTTP_LIBS) -lyaml -lbsd -lcrypto -pthread
 CTL_LIBS := -ljansson $(HTTP_LIBS) -lbsd -lcrypto -pthread
 obj = $(patsubst %.c,$(OBJ)/%.o,$(1))
@@ -152,7 +152,7 @@ SAN_THREAD := $(filter thread,$(SAN))
 UNIT_DIRS := $(if $(SAN_THREAD),lib shm supervisor tools wire,*)
 UNIT_SRC := $(sort $(wildcard $(UNIT_DIRS:%=tests/unit/%/test_*.c)))
 UNIT_BIN := $(patsubst tests/%.c,$(CHK)/%,$(UNIT_SRC))
-TEST_LIBS := -lcmocka -ljansson $(HTTP_LIBS) -lyaml -lbsd -lcrypto -lseccomp -pthread
+TEST_LIBS := -lcmocka -ljansson $(HTTP_LIBS) -lyaml -lbsd -lcrypto -lseccomp -lwslay -pthread
 
 $(CHK)/sbxd: $(call chk,supervisor/main.c $(SBXD_SRC) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)
