@@ -57,6 +57,8 @@ static int command_open(struct guest *g, struct channel *c, const uint8_t *reque
 					      : "no pipe can be opened in the box");
 		return 0;
 	}
+	if ((head.flags & AGENT_EXEC_NARROW) != 0)
+		c->credit[AGENT_STDOUT] = c->credit[AGENT_STDERR] = AGENT_WINDOW_NARROW;
 	memcpy(cmd->shim->plan.stdio, cmd->child_fd, sizeof(cmd->child_fd));
 	cmd->shim->plan.tty = cmd->tty;
 	shim_start(cmd->shim);
