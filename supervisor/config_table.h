@@ -31,7 +31,7 @@ struct config_key {
 	bool reloadable;
 };
 
-#define CONFIG_KEYS 33
+#define CONFIG_KEYS 36
 
 extern const struct config_key config_keys[CONFIG_KEYS];
 

@@ -11,6 +11,15 @@
 #include "supervisor/spawn.h"
 #include "supervisor/worker_int.h"
 
+static void fill_limits(const struct config *c, struct ctl_limits *limits)
+{
+	*limits = (struct ctl_limits){
+	    .max_executions = c->max_executions,
+	    .exec_detach_grace_ms = (uint32_t)(c->exec_detach_grace_ns / NS_PER_MS),
+	    .exec_keep_ms = (uint32_t)(c->exec_keep_ns / NS_PER_MS),
+	};
+}
+
 static void fill_boot(const struct sbxd *s, const struct pool_box *b, struct ctl_boot *boot)
 {
 	const struct config *c = &s->config;
@@ -26,6 +35,7 @@ static void fill_boot(const struct sbxd *s, const struct pool_box *b, struct ctl
 	    .orphan_grace_ms = (uint32_t)(c->orphan_grace_ns / NS_PER_MS),
 	    .slots_off = s->seg.header->slots_off,
 	};
+	fill_limits(c, &boot->limits);
 	sbxd_fill_site(s, &boot->site);
 	memcpy(boot->name, s->parts[b->slot].name, sizeof(boot->name)); /* as it was published */
 	(void)strlcpy(boot->token, b->token, sizeof(boot->token));

@@ -98,6 +98,14 @@ struct ctl_site {
 	uint32_t reserved;
 };
 
+/* What a box's clients may have; times in ms, 0 where a comment says so. */
+struct ctl_limits {
+	uint32_t max_executions;       /* at once; and as many that have ended are kept */
+	uint32_t exec_detach_grace_ms; /* without a client; 0: for ever */
+	uint32_t exec_keep_ms;	       /* after their end */
+	uint32_t reserved;
+};
+
 struct ctl_boot {
 	struct ctl_site site;
 	char name[64];	/* box name, sbxd-<instance>-... */
@@ -112,6 +120,7 @@ struct ctl_boot {
 	uint32_t check_timeout_ms;
 	uint32_t orphan_grace_ms;
 	uint64_t slots_off; /* where the slot pages begin in the segment */
+	struct ctl_limits limits;
 };
 
 struct ctl_conn {

@@ -28,6 +28,10 @@ static const struct promise {
     {"/v1/boxes/" TOKEN, TOKEN, IN(HTTP_DELETE), api_delete_box, "GET, HEAD, DELETE"},
     {"/v1/boxes/" TOKEN "/release", TOKEN, IN(HTTP_POST), api_release, "POST"},
     {"/v1/boxes/" TOKEN "/run", TOKEN, ANY, NULL, NULL},
+    {"/v1/boxes/" TOKEN "/exec", TOKEN, ANY, NULL, NULL},
+    {"/v1/boxes/" TOKEN "/executions", TOKEN, ANY, NULL, NULL},
+    {"/v1/boxes/" TOKEN "/executions/exec-1", TOKEN, ANY, NULL, NULL},
+    {"/v1/boxes/" TOKEN "/executions/exec-1/attach", TOKEN, ANY, NULL, NULL},
     {"/v1/boxes/" TOKEN "/fs", TOKEN, ANY, NULL, NULL},
     {"/v1/boxes/" TOKEN "/fs/read", TOKEN, ANY, NULL, NULL},
     {"/v1/boxes/" TOKEN "/fs/a/b/c/d/e/f/g", TOKEN, ANY, NULL, NULL},
@@ -122,9 +126,9 @@ static void test_nothing_is_there(void **state)
 	static const char *const paths[] = {
 	    "/", "/v1", "/v2/pool", "/V1/pool", "/pool", "/acquire", "/v1/Pool", "/v1/poo",
 	    "/v1/pools", "/v1/pool/reset/now", "/v1/pool/start", "/v1/acquire/x", "/v1/box",
-	    "/v1/boxes/x/runs", "/v1/boxes/x/run/now", "/v1/boxes/x/release/now",
-	    "/v1/boxes/x/y/fs", "/v1/boxes/x/FS/read", "/v1/shutdown/x", "/v1/:", "/v1/*",
-	    "/v1%2Fpool", /* one segment, with a slash in it */
+	    "/v1/boxes/x/runs", "/v1/boxes/x/run/now", "/v1/boxes/x/exec/now",
+	    "/v1/boxes/x/release/now", "/v1/boxes/x/y/fs", "/v1/boxes/x/FS/read", "/v1/shutdown/x",
+	    "/v1/:", "/v1/*", "/v1%2Fpool", /* one segment, with a slash in it */
 	};
 
 	(void)state;
