@@ -189,7 +189,9 @@ static void box_fill_service(struct box *b)
 	s->env = b->env;
 	s->env_len = b->env_len;
 	s->scratch = b->scratch;
+	s->limits = b->boot.limits;
 	LIST_INIT(&s->ops_running);
+	LIST_INIT(&s->executions);
 }
 
 int box_serve(struct box *b)

@@ -268,6 +268,12 @@ static inline int h_setup(void **state)
 	h->s.env_len = sizeof(env);
 	h->s.scratch = malloc(SERVICE_SCRATCH);
 	LIST_INIT(&h->s.ops_running);
+	LIST_INIT(&h->s.executions);
+	h->s.limits = (struct ctl_limits){
+	    .max_executions = 4,
+	    .exec_detach_grace_ms = 300000,
+	    .exec_keep_ms = 300000,
+	};
 	guest_hello(h);
 	H_UNTIL(h, h->link.greeted);
 	*state = h;
