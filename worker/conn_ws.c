@@ -66,11 +66,14 @@ static void ws_over(struct conn_ws *w)
 	ops->over(w);
 }
 
-/* Both have closed, or need not any more: the connection ends when it is flushed. */
+/*
+ * Both have closed, or the client cannot be understood any more. The connection ends when the
+ * client has seen that, or after a while; what it still sends is read and thrown away.
+ */
 static void ws_end(struct conn_ws *w)
 {
-	conn_cut(w->op.conn);
-	op_free(&w->op);
+	w->ended = true;
+	conn_end_output(w->op.conn);
 }
 
 static void ws_on_timer(struct loop *loop, struct loop_timer *t);
@@ -94,8 +97,7 @@ void conn_ws_close(struct conn_ws *w, enum ws_code code, const char *reason)
 	conn_more_body(w->op.conn); /* it is listened to now, if it was not */
 }
 
-/* The client has closed: false, the operation is gone. */
-static bool ws_take_close(struct conn_ws *w, const struct ws_part *part)
+static void ws_take_close(struct conn_ws *w, const struct ws_part *part)
 {
 	enum ws_code code;
 	int rc = ws_read_close(part->p, part->n, &code);
@@ -103,7 +105,6 @@ static bool ws_take_close(struct conn_ws *w, const struct ws_part *part)
 	/* As RFC 6455, 5.5.1 has it, with the code that came. */
 	conn_ws_close(w, code, rc < 0 ? "a malformed Close" : "");
 	ws_end(w);
-	return false;
 }
 
 /* ---- signs of life ---- */
@@ -188,20 +189,18 @@ static void ws_take_text(struct conn_ws *w, const struct ws_part *part)
 	buf_free(&w->text);
 }
 
-/* False: the operation is gone. */
-static bool ws_take(struct conn_ws *w, const struct ws_part *part)
+static void ws_take(struct conn_ws *w, const struct ws_part *part)
 {
 	if (part->opcode == WS_CLOSE)
-		return ws_take_close(w, part);
-	if (w->closing)
-		return true;
-	if (part->opcode == WS_PING)
+		ws_take_close(w, part);
+	else if (w->closing)
+		; /* it had not seen our Close, and need not have sent it */
+	else if (part->opcode == WS_PING)
 		ws_queue(w, WS_PONG, part->p, part->n);
 	else if (part->opcode == WS_TEXT)
 		ws_take_text(w, part);
 	else if (part->opcode == WS_BINARY && part->n)
 		w->ops->bytes(w, part->p, part->n);
-	return true;
 }
 
 static void ws_input(struct op *op, uint8_t *p, size_t n)
@@ -212,18 +211,16 @@ static void ws_input(struct op *op, uint8_t *p, size_t n)
 	int rc;
 
 	ws_heard(w);
-	while (n > 0 && w->in.code == 0) {
+	while (n > 0 && !w->ended) {
 		rc = ws_in_feed(&w->in, p, n, &used, &part);
 		if (rc == WS_MORE)
 			return;
-		if (rc < 0) {
-			/* What follows has no meaning any more, not even a Close. */
+		if (rc > 0) {
+			ws_take(w, &part);
+		} else {
 			conn_ws_close(w, w->in.code, w->in.why);
-			conn_end_output(op->conn);
-			return;
+			ws_end(w);
 		}
-		if (!ws_take(w, &part))
-			return;
 		p += used;
 		n -= used;
 	}
@@ -233,7 +230,9 @@ static void ws_drained(struct op *op)
 {
 	struct conn_ws *w = ws_of(op);
 
-	if (!w->closing)
+	if (w->ended)
+		conn_end_output(op->conn);
+	else if (!w->closing)
 		w->ops->drained(w);
 }
 

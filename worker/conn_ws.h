@@ -48,6 +48,7 @@ struct conn_ws {
 	uint64_t heard_ns;	 /* the last sign of life */
 	uint64_t pinged_ns;
 	bool closing; /* our Close is queued or sent */
+	bool ended;   /* nothing that comes means anything any more */
 };
 
 /*

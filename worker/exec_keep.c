@@ -60,41 +60,6 @@ void exec_watch_alone(struct execution *x)
 	    loop_timer_set(x->s->loop, &x->alone, clock_now_ns() + grace, alone_on_timer) == 0);
 }
 
-/* ---- its clients ---- */
-
-static void keep_pack(struct execution *x)
-{
-	for (size_t i = 0; i < EXEC_STREAMS; i++)
-		exec_output_pack(&x->out[i]);
-}
-
-void exec_joined(struct execution *x, struct exec_attach *a, bool replay)
-{
-	if (!x->attached_once)
-		agent_chan_widen(&x->chan);
-	x->attached_once = true;
-	x->attach = a;
-	for (size_t i = 0; i < EXEC_STREAMS && replay; i++)
-		exec_output_rewind(&x->out[i]);
-	if (x->state == EXEC_OVER && !x->evicted)
-		return; /* its time to be kept goes on */
-	loop_timer_clear(x->s->loop, &x->alone);
-	x->alone_step = 0;
-}
-
-void exec_left(struct execution *x)
-{
-	x->attach = NULL;
-	for (unsigned int i = 0; i < EXEC_STREAMS; i++)
-		agent_chan_grant(&x->chan, AGENT_STDOUT + i, exec_output_leave(&x->out[i]));
-	if (x->state == EXEC_RUNNING)
-		exec_watch_alone(x);
-	else if (x->evicted)
-		exec_release(x);
-	else
-		keep_pack(x);
-}
-
 /* ---- when it is over ---- */
 
 static void evict_now(struct execution *x)
@@ -143,10 +108,46 @@ void exec_evict(struct execution *x)
 	keep_bound(x->s);
 }
 
+/* One more, that has no client. */
+static void keep_more(struct execution *x)
+{
+	for (size_t i = 0; i < EXEC_STREAMS; i++)
+		exec_output_pack(&x->out[i]);
+	keep_bound(x->s);
+}
+
 void exec_keep(struct execution *x)
 {
-	if (!x->attach)
-		keep_pack(x);
 	keep_for(x, x->s->limits.exec_keep_ms * NS_PER_MS);
-	keep_bound(x->s);
+	if (!x->attach)
+		keep_more(x);
+}
+
+/* ---- its clients ---- */
+
+void exec_joined(struct execution *x, struct exec_attach *a, bool replay)
+{
+	if (!x->attached_once)
+		agent_chan_widen(&x->chan);
+	x->attached_once = true;
+	x->attach = a;
+	for (size_t i = 0; i < EXEC_STREAMS && replay; i++)
+		exec_output_rewind(&x->out[i]);
+	if (x->state == EXEC_OVER && !x->evicted)
+		return; /* its time to be kept goes on */
+	loop_timer_clear(x->s->loop, &x->alone);
+	x->alone_step = 0;
+}
+
+void exec_left(struct execution *x)
+{
+	x->attach = NULL;
+	for (unsigned int i = 0; i < EXEC_STREAMS; i++)
+		agent_chan_grant(&x->chan, AGENT_STDOUT + i, exec_output_leave(&x->out[i]));
+	if (x->state == EXEC_RUNNING)
+		exec_watch_alone(x);
+	else if (x->evicted)
+		exec_release(x);
+	else
+		keep_more(x);
 }
