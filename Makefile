@@ -48,7 +48,7 @@ SHM_SRC := shm/event.c shm/hist.c shm/index.c shm/lease.c shm/names.c shm/reader
 	shm/warm.c
 WIRE_SRC := wire/agent.c wire/api_error.c wire/base64.c wire/control.c wire/http_chunk.c wire/http_engine.c \
 	wire/http_fields.c wire/http_parse.c wire/http_reply.c wire/http_uri.c wire/json_in.c wire/json_out.c \
-	wire/rendezvous.c
+	wire/rendezvous.c wire/websocket.c wire/websocket_handshake.c
 DRIVER_SRC := drivers/namespace/adopt.c drivers/namespace/cgroup.c drivers/namespace/cgroup_find.c \
 	drivers/namespace/cgroup_site.c drivers/namespace/child.c drivers/namespace/filter.c \
 	drivers/namespace/image_copy.c drivers/namespace/image_host.c drivers/namespace/layer.c \
@@ -57,8 +57,10 @@ DRIVER_SRC := drivers/namespace/adopt.c drivers/namespace/cgroup.c drivers/names
 	drivers/namespace/sweep.c drivers/namespace/userns.c drivers/registry.c
 WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worker/agent_pipe.c worker/arg_limits.c \
 	worker/boot.c worker/box.c \
-	worker/box_adopt.c worker/box_check.c worker/box_end.c worker/confine.c worker/confine_filter.c worker/conn.c \
-	worker/conn_body.c worker/conn_open.c worker/conn_reply.c worker/control_link.c worker/files_query.c \
+	worker/box_adopt.c worker/box_check.c worker/box_end.c worker/command_request.c worker/confine.c \
+	worker/confine_filter.c worker/conn.c worker/conn_body.c worker/conn_open.c worker/conn_reply.c \
+	worker/conn_upgrade.c worker/conn_ws.c worker/control_link.c worker/exec.c worker/exec_api.c worker/exec_attach.c \
+	worker/exec_keep.c worker/exec_output.c worker/exec_request.c worker/exec_start.c worker/files_query.c \
 	worker/files_read.c worker/files_write.c worker/janitor.c worker/op.c worker/report.c worker/route.c \
 	worker/run.c worker/run_buffer.c worker/run_request.c worker/run_stream.c worker/service.c
 POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_due.c supervisor/pool_lease.c \
@@ -100,7 +102,7 @@ OBJ := build/obj
 PROGRAMS := build/sbxd build/sbx-worker build/sbx-guest build/sbxctl
 
 CORE_SRC := $(LIB_SRC) $(SHM_SRC) $(WIRE_SRC)
-WORKER_LIBS := -ljansson $(HTTP_LIBS) -lseccomp -pthread
+WORKER_LIBS := -ljansson $(HTTP_LIBS) -lseccomp -lcrypto -pthread
 SBXD_LIBS := -ljansson $(HTTP_LIBS) -lyaml -lbsd -lcrypto -pthread
 CTL_LIBS := -ljansson $(HTTP_LIBS) -lbsd -lcrypto -pthread
 obj = $(patsubst %.c,$(OBJ)/%.o,$(1))
@@ -156,7 +158,7 @@ SAN_THREAD := $(filter thread,$(SAN))
 UNIT_DIRS := $(if $(SAN_THREAD),lib shm supervisor tools wire,*)
 UNIT_SRC := $(sort $(wildcard $(UNIT_DIRS:%=tests/unit/%/test_*.c)))
 UNIT_BIN := $(patsubst tests/%.c,$(CHK)/%,$(UNIT_SRC))
-TEST_LIBS := -lcmocka -ljansson $(HTTP_LIBS) -lyaml -lbsd -lcrypto -lseccomp -pthread
+TEST_LIBS := -lcmocka -ljansson $(HTTP_LIBS) -lyaml -lbsd -lcrypto -lseccomp -lwslay -pthread
 
 $(CHK)/sbxd: $(call chk,supervisor/main.c $(SBXD_SRC) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)

@@ -57,6 +57,8 @@ static int command_open(struct guest *g, struct channel *c, const uint8_t *reque
 					      : "no pipe can be opened in the box");
 		return 0;
 	}
+	if ((head.flags & AGENT_EXEC_NARROW) != 0)
+		c->credit[AGENT_STDOUT] = c->credit[AGENT_STDERR] = AGENT_WINDOW_NARROW;
 	memcpy(cmd->shim->plan.stdio, cmd->child_fd, sizeof(cmd->child_fd));
 	cmd->shim->plan.tty = cmd->tty;
 	shim_start(cmd->shim);
@@ -131,10 +133,13 @@ static void command_wait(struct guest *g, struct channel *c, struct pollfd *w, u
 {
 	const struct command *cmd = &c->u.command;
 
-	if (cmd->in_len > 0)
+	if (cmd->in_len > 0 || cmd->eofs > 0)
 		w[0] = (struct pollfd){.fd = cmd->fd[0], .events = POLLOUT};
+	if (cmd->rest_until > g->now && cmd->rest_until < *at)
+		*at = cmd->rest_until;
 	for (int s = 1; s < 3; s++)
-		if (cmd->started && c->credit[s] > 0 && !g->out.blocked)
+		if (cmd->started && c->credit[s] > 0 && !g->out.blocked &&
+		    cmd->rest_until <= g->now)
 			w[s] = (struct pollfd){.fd = cmd->fd[s], .events = POLLIN};
 	if (cmd->exited && !cmd->closing && command_has_output(cmd) && !command_owes_output(cmd) &&
 	    command_drain_end(cmd) < *at)
@@ -264,7 +269,7 @@ static void command_step(struct guest *g, struct channel *c, const struct pollfd
 
 	if (!command_look(g, c, phase) || !cmd->started)
 		return;
-	if (cmd->in_len > 0 && w[0].revents != 0)
+	if ((cmd->in_len > 0 || cmd->eofs > 0) && w[0].revents != 0)
 		command_feed_more(g, c);
 	for (int s = 1; s < 3; s++)
 		if (cmd->exited || w[s].revents != 0)

@@ -21,6 +21,7 @@ struct operation;
 
 #define COMMAND_DRAIN_IDLE_NS 50000000ULL
 #define COMMAND_DRAIN_TOTAL_NS 250000000ULL
+#define COMMAND_TTY_REST_NS 50000000ULL /* between looks at a terminal that nobody has open */
 
 struct command {
 	struct shim *shim;
@@ -28,19 +29,23 @@ struct command {
 	int fd[3];	 /* our ends; with a terminal [0] and [1] are the same descriptor */
 	int child_fd[3]; /* the child's, ours until it started */
 	bool tty;
-	bool started;	    /* STARTED was sent */
-	bool closing;	    /* AGENT_CLOSE came */
-	bool exited;	    /* status is known */
-	bool tree_gone;	    /* with closing: no shim, and nothing is known to be left */
-	bool swept;	    /* with closing: what the dead left in the pipes was measured */
-	bool broken;	    /* stdin was lost for want of memory: closing, then an error */
-	bool measured;	    /* must[] is set */
-	int status;	    /* wait status */
-	uint64_t signals;   /* bits of those that came before it had started */
-	uint64_t must[3];   /* bytes that lay in the pipe after the command's exit: never lost */
-	uint64_t exited_at; /* when the drain bound began to count */
-	uint64_t active_at; /* when something was read last */
-	uint8_t *in;	    /* stdin that the pipe did not take; a ring of AGENT_WINDOW, mmap'ed */
+	bool started;	     /* STARTED was sent */
+	bool closing;	     /* AGENT_CLOSE came */
+	bool exited;	     /* status is known */
+	bool tree_gone;	     /* with closing: no shim, and nothing is known to be left */
+	bool swept;	     /* with closing: what the dead left in the pipes was measured */
+	bool broken;	     /* stdin was lost for want of memory: closing, then an error */
+	bool measured;	     /* must[] is set */
+	bool line_begun;     /* terminal: there is input that no line end follows */
+	bool ending;	     /* terminal: eofs is set */
+	uint8_t eofs;	     /* terminal: characters that end the input, not yet written */
+	int status;	     /* wait status */
+	uint64_t signals;    /* bits of those that came before it had started */
+	uint64_t must[3];    /* bytes that lay in the pipe after the command's exit: never lost */
+	uint64_t exited_at;  /* when the drain bound began to count */
+	uint64_t active_at;  /* when something was read last */
+	uint64_t rest_until; /* terminal: nobody has it open, and we look again then */
+	uint8_t *in;	     /* stdin that the pipe did not take; a ring of AGENT_WINDOW, mmap'ed */
 	uint32_t in_head;
 	uint32_t in_len;
 };

@@ -17,7 +17,7 @@
 #define TIOCGPTPEER _IO('T', 0x41)
 #endif
 
-#define TTY_END_OF_FILE "\x04"
+#define TTY_END_OF_FILE '\x04'
 
 static void close_fd(int *fd)
 {
@@ -111,6 +111,8 @@ static size_t write_stdin(struct command *cmd, const uint8_t *bytes, size_t n)
 	do {
 		done = write(cmd->fd[0], bytes, n);
 	} while (done < 0 && errno == EINTR);
+	if (done > 0)
+		cmd->line_begun = bytes[done - 1] != '\n' && bytes[done - 1] != '\r';
 	if (done >= 0)
 		return (size_t)done;
 	if (errno == EAGAIN)
@@ -119,11 +121,19 @@ static size_t write_stdin(struct command *cmd, const uint8_t *bytes, size_t n)
 	return n;
 }
 
+/* For a terminal its character, which first only ends a line that was begun. */
 static void finish_stdin(struct command *cmd)
 {
-	if (cmd->tty && cmd->fd[0] >= 0)
-		(void)write_stdin(cmd, (const uint8_t *)TTY_END_OF_FILE, 1);
-	close_stdin(cmd);
+	static const uint8_t ends[] = {TTY_END_OF_FILE, TTY_END_OF_FILE};
+
+	if (cmd->tty && !cmd->ending) {
+		cmd->eofs = cmd->line_begun ? 2 : 1;
+		cmd->ending = true;
+	}
+	if (cmd->eofs > 0)
+		cmd->eofs = (uint8_t)(cmd->eofs - write_stdin(cmd, ends, cmd->eofs));
+	if (cmd->eofs == 0)
+		close_stdin(cmd);
 }
 
 int command_feed(struct guest *g, struct channel *c, const uint8_t *bytes, size_t n)
@@ -197,6 +207,12 @@ void command_read(struct guest *g, struct channel *c, int s)
 			continue;
 		if (n < 0 && errno == EAGAIN)
 			return;
+		if (n <= 0 && cmd->tty && !cmd->exited) {
+			/* Nobody has it open: for now, or because the command is about to exit,
+			 * and to close our end would end it by a signal. */
+			cmd->rest_until = g->now + COMMAND_TTY_REST_NS;
+			return;
+		}
 		if (n <= 0) { /* EIO from a terminal is its end of file */
 			if (cmd->tty)
 				cmd->fd[0] = -1;

@@ -20,6 +20,7 @@
 #define CONFIG_MEMORY_MIB_MAX (1U << 20) /* what a box can be given at most */
 #define CONFIG_CPUS_MAX 1024U
 #define CONFIG_DISK_MIB_MAX (1U << 24)
+#define CONFIG_EXECUTIONS_MAX 192U    /* leaves the guest channels for everything else */
 #define CONFIG_ENVIRONMENT_MAX 65536U /* bytes of "K=V\0": fits the tail of a control message */
 
 enum config_policy {
@@ -88,6 +89,10 @@ struct config {
 	uint64_t health_check_timeout_ns;
 	uint64_t boot_timeout_ns;
 	uint64_t orphan_grace_ns;
+
+	uint32_t max_executions;       /* of one box */
+	uint64_t exec_detach_grace_ns; /* 0: never ended for want of a client */
+	uint64_t exec_keep_ns;
 
 	uint32_t network;		  /* enum config_network */
 	char admin_group[64];		  /* "": none but root */

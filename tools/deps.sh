@@ -28,7 +28,7 @@ packages_for() {
 		echo build-essential pkg-config musl-tools linux-libc-dev libyaml-dev libbsd-dev \
 			libjansson-dev libseccomp-dev libssl-dev "$(http_package)"
 		;;
-	test) echo libcmocka-dev python3 busybox-static bubblewrap valgrind procps spin ;;
+	test) echo libcmocka-dev libwslay-dev python3 busybox-static bubblewrap valgrind procps spin ;;
 	demo) echo python3 ;;
 	fuzz) echo clang ;;
 	*) fail "unknown group '$1': build, test, demo or fuzz" ;;

@@ -123,7 +123,8 @@ int agent_exec_measure(const uint8_t *payload, size_t n, size_t *bytes)
 		return -EBADMSG;
 	if (head.argc == 0 || ((head.flags & AGENT_EXEC_SHELL) != 0 && head.argc != 1))
 		return -EBADMSG;
-	if ((head.flags & ~(AGENT_EXEC_TTY | AGENT_EXEC_NO_STDIN | AGENT_EXEC_SHELL)) != 0)
+	if ((head.flags & ~(AGENT_EXEC_TTY | AGENT_EXEC_NO_STDIN | AGENT_EXEC_SHELL |
+			      AGENT_EXEC_NARROW)) != 0)
 		return -EBADMSG;
 	/* Every string takes at least its length field, so the counts are bounded before we loop.
 	 */

@@ -7,9 +7,9 @@
  *
  * Flow control: on a channel, data frames (AGENT_DATA, per stream) may be sent only against credit
  * given by the other side: AGENT_CREDIT adds bytes. The first credit is AGENT_WINDOW for every
- * stream, implied when the channel opens. So neither side ever buffers more than AGENT_WINDOW bytes
- * for a stream, and a slow reader stops only its own channel. Credit in hand never exceeds
- * AGENT_WINDOW; more of it, or data without it, breaks the rules.
+ * stream, implied when the channel opens (AGENT_EXEC_NARROW: less). So neither side ever buffers
+ * more than AGENT_WINDOW bytes for a stream, and a slow reader stops only its own channel. Credit
+ * in hand never exceeds AGENT_WINDOW; more of it, or data without it, breaks the rules.
  *
  * A request that does not fit one frame is continued: every frame but its last has AGENT_F_MORE.
  *
@@ -32,6 +32,7 @@
 #define AGENT_HEAD_LEN 16U
 #define AGENT_PAYLOAD_MAX 65536U
 #define AGENT_WINDOW (1024U * 1024U)
+#define AGENT_WINDOW_NARROW (256U * 1024U)
 #define AGENT_REQUEST_MAX \
 	(4U * 1024U *     \
 	    1024U) /* a continued request: argv and env are bounded by the kernel's limits */
@@ -104,6 +105,9 @@ struct agent_exec {
 #define AGENT_EXEC_NO_STDIN 2U /* stdin is /dev/null and not a stream */
 #define AGENT_EXEC_SHELL \
 	4U /* argc is 1: a command line for the box's shell, /bin/bash if there, else /bin/sh */
+#define AGENT_EXEC_NARROW                                                                         \
+	8U /* the first credit of stdout and stderr is AGENT_WINDOW_NARROW: nobody reads them yet \
+	    */
 
 struct agent_read {
 	uint64_t offset; /* bytes, or with AGENT_READ_LINES the first line, from 1 */

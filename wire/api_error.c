@@ -23,15 +23,20 @@ static const struct api_error_info errors[] = {
     [API_ALREADY_EXISTS] = {409, "AlreadyExistsError", "already_exists", "already_exists"},
     [API_IDENTITY_COLLISION] = {409, "AlreadyExistsError", "already_exists", "identity_collision"},
     [API_SPEC_MISMATCH] = {409, "InvalidStateError", "invalid_state", "spec_mismatch"},
+    [API_NOT_A_TTY] = {409, "InvalidStateError", "invalid_state", "not_a_tty"},
+    [API_ATTACHED] = {409, "InvalidStateError", "invalid_state", "attached"},
     [API_BOX_DIED] = {410, "StoppedError", "stopped", "box_died"},
     [API_WORKER_CRASHED] = {410, "StoppedError", "stopped", "worker_crashed"},
     [API_STALE_GENERATION] = {410, "StoppedError", "stopped", "stale_generation"},
     [API_TOO_LARGE] = {413, "InvalidArgumentError", "invalid_argument", "too_large"},
+    [API_UPGRADE_REQUIRED] = {426, "InvalidArgumentError", "invalid_argument", "upgrade_required"},
     [API_HEAD_TOO_LARGE] = {431, "InvalidArgumentError", "invalid_argument", "head_too_large"},
     [API_EXECUTION_FAILED] = {422, "ExecutionError", "execution_failed", "execution_failed"},
     [API_IMAGE_PULL_FAILED] = {422, "ImageError", "image_pull_failed", "image_pull_failed"},
     [API_CAPACITY] = {429, "ResourceExhaustedError", "resource_exhausted", "capacity_exceeded"},
     [API_TOO_MANY] = {429, "ResourceExhaustedError", "resource_exhausted", "too_many_connections"},
+    [API_EXECUTION_LIMIT] = {429, "ResourceExhaustedError", "resource_exhausted",
+	"execution_limit"},
     [API_BOX_RESOURCES] = {429, "ResourceExhaustedError", "resource_exhausted", "box_resources"},
     [API_INTERNAL] = {500, "InternalError", "internal", "internal"},
     [API_UNSUPPORTED] = {501, "UnsupportedError", "unsupported", "unsupported"},
@@ -106,6 +111,8 @@ static int api_error_put_extra(struct buf *extra, const struct api_error_more *m
 		rc = buf_printf(extra, "Allow: %s\r\n", more->allow);
 	if (rc == 0 && more->authenticate)
 		rc = buf_printf(extra, "WWW-Authenticate: %s\r\n", more->authenticate);
+	if (rc == 0 && more->extra)
+		rc = buf_puts(extra, more->extra);
 	return rc < 0 ? rc : buf_terminate(extra);
 }
 

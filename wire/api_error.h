@@ -25,15 +25,19 @@ enum api_error {
 	API_ALREADY_EXISTS,	/* 409 already_exists */
 	API_IDENTITY_COLLISION, /* 409 already_exists */
 	API_SPEC_MISMATCH,	/* 409 invalid_state: an active box of another image */
+	API_NOT_A_TTY,		/* 409 invalid_state */
+	API_ATTACHED,		/* 409 invalid_state: an execution has one client at a time */
 	API_BOX_DIED,		/* 410 stopped */
 	API_WORKER_CRASHED,	/* 410 stopped */
 	API_STALE_GENERATION,	/* 410 stopped */
 	API_TOO_LARGE,		/* 413 invalid_argument */
+	API_UPGRADE_REQUIRED,	/* 426 invalid_argument: the endpoint is a WebSocket */
 	API_HEAD_TOO_LARGE,	/* 431 invalid_argument */
 	API_EXECUTION_FAILED,	/* 422 execution_failed */
 	API_IMAGE_PULL_FAILED,	/* 422 image_pull_failed */
 	API_CAPACITY,		/* 429 resource_exhausted, reason capacity_exceeded */
 	API_TOO_MANY,		/* 429 resource_exhausted, reason too_many_connections */
+	API_EXECUTION_LIMIT,	/* 429 resource_exhausted, reason execution_limit */
 	API_BOX_RESOURCES, /* 429 resource_exhausted, reason box_resources: pids or memory of the
 			      box */
 	API_INTERNAL,	   /* 500 internal */
@@ -64,6 +68,7 @@ struct api_error_more {
 	const char *traceparent;
 	const char *allow;	  /* the Allow header of a 405 */
 	const char *authenticate; /* the WWW-Authenticate header of a 401 */
+	const char *extra;	  /* further header lines, each ending in \r\n */
 	int no_body;		  /* the answer to a HEAD, which has a length but no body */
 	int has_pool;		  /* then active, warm and replicas are written */
 	uint32_t active;

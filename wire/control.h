@@ -98,14 +98,17 @@ struct ctl_site {
 	uint32_t reserved;
 };
 
-/* What the clients of a box may use, as the configuration says; defaults: wire/limits.h. */
+/* What the clients of a box may use, as the configuration says; defaults: wire/limits.h. Times in
+ * ms. */
 struct ctl_limits {
 	uint32_t head_bytes;
 	uint32_t json_depth;
 	uint32_t connections; /* in the worker's hands; at most SHM_CONNS */
 	uint32_t idle_ms; /* a connection between two requests, then it goes back; 0: for ever */
-	uint32_t run_output_bytes; /* kept of each of stdout and stderr */
-	uint32_t reserved;
+	uint32_t run_output_bytes;     /* kept of each of stdout and stderr */
+	uint32_t max_executions;       /* at once; and as many that have ended are kept */
+	uint32_t exec_detach_grace_ms; /* without a client; 0: for ever */
+	uint32_t exec_keep_ms;	       /* after their end */
 	uint64_t run_body_bytes;
 	uint64_t file_bytes; /* of one file, up or down */
 };

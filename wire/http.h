@@ -56,6 +56,7 @@ struct http_head {
 	    *request_id; /* X-Request-Id if it is 1-63 characters of [A-Za-z0-9._:/+=-], else "" */
 	const char *traceparent; /* if well-formed (W3C trace context), else "" */
 	const char *websocket_key;
+	const char *websocket_version;
 	const char *idempotency_key;
 	const char *retry_after;
 	const char *last_event_id;

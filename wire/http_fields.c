@@ -17,6 +17,7 @@ enum field_id {
 	FIELD_CONTENT_TYPE,
 	FIELD_AUTHORIZATION,
 	FIELD_WEBSOCKET_KEY,
+	FIELD_WEBSOCKET_VERSION,
 	FIELD_IDEMPOTENCY_KEY,
 	FIELD_RETRY_AFTER,
 	FIELD_LAST_EVENT_ID,
@@ -49,6 +50,7 @@ static const struct {
     [FIELD_CONTENT_TYPE] = FIELD("Content-Type", RULE_ONCE),
     [FIELD_AUTHORIZATION] = FIELD("Authorization", RULE_ONCE),
     [FIELD_WEBSOCKET_KEY] = FIELD("Sec-WebSocket-Key", RULE_ONCE),
+    [FIELD_WEBSOCKET_VERSION] = FIELD("Sec-WebSocket-Version", RULE_ONCE),
     [FIELD_IDEMPOTENCY_KEY] = FIELD("Idempotency-Key", RULE_ONCE),
     [FIELD_RETRY_AFTER] = FIELD("Retry-After", RULE_ONCE),
     [FIELD_LAST_EVENT_ID] = FIELD("Last-Event-ID", RULE_ONCE),
@@ -287,6 +289,7 @@ int http_fields_read(enum http_kind kind, char *text, const struct http_raw *raw
 	h.request_id = fields_check_request_id(fields_text(&seen, FIELD_REQUEST_ID));
 	h.traceparent = fields_check_traceparent(fields_text(&seen, FIELD_TRACEPARENT));
 	h.websocket_key = fields_text(&seen, FIELD_WEBSOCKET_KEY);
+	h.websocket_version = fields_text(&seen, FIELD_WEBSOCKET_VERSION);
 	h.idempotency_key = fields_text(&seen, FIELD_IDEMPOTENCY_KEY);
 	h.retry_after = fields_text(&seen, FIELD_RETRY_AFTER);
 	h.last_event_id = fields_text(&seen, FIELD_LAST_EVENT_ID);

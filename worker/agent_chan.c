@@ -170,6 +170,34 @@ void agent_chan_eof(struct agent_chan *c)
 		(void)link_send_frame(c->link, AGENT_EOF, 0, AGENT_STDIN, c->id, NULL, 0);
 }
 
+void agent_chan_signal(struct agent_chan *c, int signal)
+{
+	uint32_t number = (uint32_t)signal;
+
+	if (c->link)
+		(void)link_send_frame(c->link, AGENT_SIGNAL, 0, 0, c->id, &number, sizeof(number));
+}
+
+void agent_chan_resize(struct agent_chan *c, uint16_t cols, uint16_t rows)
+{
+	const uint16_t size[2] = {cols, rows};
+
+	if (c->link)
+		(void)link_send_frame(c->link, AGENT_RESIZE, 0, 0, c->id, size, sizeof(size));
+}
+
+void agent_chan_narrow(struct agent_chan *c)
+{
+	c->window[AGENT_STDOUT] = AGENT_WINDOW_NARROW;
+	c->window[AGENT_STDERR] = AGENT_WINDOW_NARROW;
+}
+
+void agent_chan_widen(struct agent_chan *c)
+{
+	agent_chan_grant(c, AGENT_STDOUT, AGENT_WINDOW - AGENT_WINDOW_NARROW);
+	agent_chan_grant(c, AGENT_STDERR, AGENT_WINDOW - AGENT_WINDOW_NARROW);
+}
+
 int chan_add_credit(struct agent_chan *c, uint32_t n)
 {
 	if (n > AGENT_WINDOW - c->credit)

@@ -133,6 +133,14 @@ size_t agent_chan_send(struct agent_chan *c, const uint8_t *p, size_t n);
 /* No more data on AGENT_STDIN. */
 void agent_chan_eof(struct agent_chan *c);
 
+/* Only for AGENT_EXEC: a signal to the command, the size of its terminal. */
+void agent_chan_signal(struct agent_chan *c, int signal);
+void agent_chan_resize(struct agent_chan *c, uint16_t cols, uint16_t rows);
+
+/* It was opened with AGENT_EXEC_NARROW; and, once, it shall have the whole window. */
+void agent_chan_narrow(struct agent_chan *c);
+void agent_chan_widen(struct agent_chan *c);
+
 /* The operation used up n bytes of a stream: the guest may send as many again. */
 void agent_chan_grant(struct agent_chan *c, unsigned int stream, size_t n);
 

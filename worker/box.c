@@ -191,6 +191,7 @@ static void box_fill_service(struct box *b)
 	s->env_len = b->env_len;
 	s->scratch = b->scratch;
 	LIST_INIT(&s->ops_running);
+	LIST_INIT(&s->executions);
 }
 
 int box_serve(struct box *b)

@@ -4,7 +4,7 @@
  * START HERE in worker/. boot.c starts the box and locks the worker down; box.c takes sbxd's orders
  * and serves; box_check.c answers health checks; box_adopt.c is the change from a dead sbxd to the
  * next; box_end.c is every way the box ends. Client connections are conn*.c, what they ask for is
- * run*.c and files*.c, the guest is agent_*.c.
+ * run*.c, exec*.c and files*.c, the guest is agent_*.c.
  */
 #ifndef SBXD_WORKER_BOX_H
 #define SBXD_WORKER_BOX_H

@@ -217,6 +217,7 @@ static bool (*const phase_fns[CONN_PHASES])(struct conn *c) = {
     [CONN_SERVE] = conn_run_serve,
     [CONN_DRAIN] = conn_run_body,
     [CONN_FLUSH] = conn_run_flush,
+    [CONN_UPGRADED] = conn_run_upgraded,
 };
 
 /* What must happen next, and by when. */
@@ -243,7 +244,8 @@ static void conn_settle(struct conn *c)
 	uint64_t at;
 
 	if (c->phase == CONN_HEAD || c->phase == CONN_DRAIN ||
-	    (c->phase == CONN_BODY && c->op && (!c->op->cls->room || c->op->cls->room(c->op))))
+	    (c->phase == CONN_BODY && c->op && (!c->op->cls->room || c->op->cls->room(c->op))) ||
+	    (c->phase == CONN_UPGRADED && c->op->cls->room(c->op)))
 		events |= EPOLLIN;
 	if (c->phase == CONN_SERVE && (c->who.flags & CTL_CONN_TCP))
 		events |= EPOLLRDHUP;
@@ -298,15 +300,18 @@ void conn_on_event(struct loop *loop, struct loop_watch *w, uint32_t events)
 {
 	struct conn *c = LOOP_OWNER(w, struct conn, watch);
 
-	(void)loop; /* the service knows its loop */
-	if (events & (EPOLLHUP | EPOLLERR))
+	if ((events & EPOLLHUP) && c->phase == CONN_UPGRADED)
+		c->hung_up = true;
+	else if (events & (EPOLLHUP | EPOLLERR))
 		c->dead = true; /* both directions: nobody is there to take an answer */
 	if ((events & EPOLLRDHUP) && c->phase == CONN_SERVE)
 		c->dead = true;
-	if (events & EPOLLIN)
+	if (events & (EPOLLIN | EPOLLHUP))
 		c->readable = true;
-	if ((events & EPOLLOUT) && !c->dead)
+	if ((events & EPOLLOUT) && !c->dead) {
+		c->taken_ns = loop_now(loop);
 		conn_flush(c);
+	}
 	conn_run(c);
 }
 

@@ -3,8 +3,8 @@
  * sbx-worker only.
  *
  * conn.c drives it (phases, events, deadlines), conn_body.c reads request bodies, conn_reply.c
- * writes responses. Nothing here frees a connection while its operation may be on the stack: it is
- * marked, and the loop comes back to it.
+ * writes responses, conn_upgrade.c is what it is after HTTP. Nothing here frees a connection while
+ * its operation may be on the stack: it is marked, and the loop comes back to it.
  */
 #ifndef SBXD_WORKER_CONN_H
 #define SBXD_WORKER_CONN_H
@@ -33,11 +33,12 @@
 #define CONN_OUT_HIGH (256U * 1024U)	/* operations hold back above this */
 
 enum conn_phase {
-	CONN_HEAD,  /* reading a head, or waiting for one */
-	CONN_BODY,  /* an operation runs, its request's body is not complete */
-	CONN_SERVE, /* an operation runs */
-	CONN_DRAIN, /* response complete; the rest of the body is read and dropped */
-	CONN_FLUSH, /* response complete; writing what is queued */
+	CONN_HEAD,     /* reading a head, or waiting for one */
+	CONN_BODY,     /* an operation runs, its request's body is not complete */
+	CONN_SERVE,    /* an operation runs */
+	CONN_DRAIN,    /* response complete; the rest of the body is read and dropped */
+	CONN_FLUSH,    /* response complete; writing what is queued */
+	CONN_UPGRADED, /* an operation speaks another protocol, to the connection's end */
 	CONN_PHASES,
 };
 
@@ -56,12 +57,14 @@ struct conn {
 	bool blocked;	/* the socket takes no more for now */
 	bool dead;	/* to be closed by the loop */
 	bool drain_due; /* op->drained() is owed */
+	bool hung_up;	/* the client; what it has sent before may still be read */
 
 	struct http_in *in;
 	struct buf raw;	     /* received and not used; while a head is read, from its start */
 	size_t fed;	     /* of raw, what the reader has seen */
 	uint64_t since_ns;   /* head begun, or last progress of a body */
 	uint64_t written_ns; /* last progress of writing */
+	uint64_t taken_ns;   /* when the client was last seen to make room by reading */
 
 	/* The request that is being served. */
 	struct op *op;
@@ -73,7 +76,8 @@ struct conn {
 	bool awaits_continue; /* the client sends its body only when it is told to */
 	bool chunked;	      /* the response is */
 	bool responding;
-	char id[48]; /* the box's id as the client spells it */
+	char id[48];   /* the box's id as the client spells it */
+	char item[48]; /* what stands for the ':' of its route */
 	char request_id[HTTP_ID_MAX];
 	char traceparent[HTTP_ID_MAX];
 
@@ -105,6 +109,21 @@ void conn_wake(struct conn *c);
 /* op->room() is not 0 any more. */
 void conn_more_body(struct conn *c);
 
+/*
+ * Answers 101 with further header lines, each ending in \r\n. From now on what comes goes to
+ * op->input(); the connection is never one of HTTP again, and conn_cut() or conn_die() ends it.
+ */
+void conn_upgrade(struct conn *c, const char *extra);
+
+/* Queues n bytes, to be sent when the loop comes back to the connection, or with more. */
+void conn_queue(struct conn *c, const void *p, size_t n);
+
+/* Nothing more will be sent: the client is told so at once, if it takes what is queued. */
+void conn_end_output(struct conn *c);
+
+/* Sends now what the client takes, after what is queued, and queues the rest. */
+void conn_send(struct conn *c, const struct iovec *iov, size_t count);
+
 /* A whole error response. The connection lets go of its operation, as with all the ends below. */
 void conn_fail(struct conn *c, enum api_error e, const char *message);
 
@@ -114,11 +133,20 @@ void conn_fail_body(struct conn *c);
 /* The same, 503: for sbxd to answer, and there is none now. */
 void conn_fail_away(struct conn *c);
 
+/* The same with further header lines, each ending in \r\n. */
+void conn_fail_extra(struct conn *c, enum api_error e, const char *message, const char *extra);
+
 /* The same, 405 with the methods that there are. */
 void conn_fail_method(struct conn *c, const char *allow);
 
 /* A whole JSON response; *json is used up. */
 void conn_reply(struct conn *c, unsigned int status, struct buf *json);
+
+/* The same with further header lines, each ending in \r\n. */
+void conn_reply_extra(struct conn *c, unsigned int status, const char *extra, struct buf *json);
+
+/* A whole response without a body. */
+void conn_reply_empty(struct conn *c, unsigned int status);
 
 /* Begins a response 200 of `length` bytes, or UINT64_MAX: chunked. */
 void conn_begin(struct conn *c, const char *content_type, uint64_t length);
@@ -145,11 +173,11 @@ void conn_cut(struct conn *c);
 /* ---- between the conn files ---- */
 
 void conn_on_event(struct loop *loop, struct loop_watch *w, uint32_t events);
-void conn_send(struct conn *c, const struct iovec *iov, size_t count);
 void conn_flush(struct conn *c);
 void conn_put_continue(struct conn *c);
 void conn_mark(struct conn *c, enum shm_conn_state state);
 bool conn_run_body(struct conn *c); /* phases CONN_BODY and CONN_DRAIN; true: go on */
+bool conn_run_upgraded(struct conn *c);
 void conn_die(struct conn *c);
 void conn_free(struct conn *c); /* takes it out of everything but the slot page */
 

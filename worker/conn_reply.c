@@ -114,7 +114,8 @@ static void reply_decide_keep(struct conn *c)
 		c->keep_alive = false;
 }
 
-static void reply_head(struct conn *c, unsigned int status, const char *type, uint64_t length)
+static void reply_head(
+    struct conn *c, unsigned int status, const char *type, uint64_t length, const char *extra)
 {
 	const struct http_reply r = {
 	    .status = status,
@@ -123,6 +124,7 @@ static void reply_head(struct conn *c, unsigned int status, const char *type, ui
 	    .keep_alive = (reply_decide_keep(c), c->keep_alive),
 	    .request_id = c->request_id,
 	    .traceparent = c->traceparent,
+	    .extra = extra,
 	};
 
 	c->chunked = length == UINT64_MAX;
@@ -186,6 +188,13 @@ void conn_fail_away(struct conn *c)
 	reply_error(c, API_SHUTTING_DOWN, "the service is not running", &more);
 }
 
+void conn_fail_extra(struct conn *c, enum api_error e, const char *message, const char *extra)
+{
+	struct api_error_more more = {.extra = extra};
+
+	reply_error(c, e, message, &more);
+}
+
 void conn_fail_method(struct conn *c, const char *allow)
 {
 	struct api_error_more more = {.allow = allow};
@@ -193,16 +202,27 @@ void conn_fail_method(struct conn *c, const char *allow)
 	reply_error(c, API_METHOD, "this endpoint has no such method", &more);
 }
 
+void conn_reply_extra(struct conn *c, unsigned int status, const char *extra, struct buf *json)
+{
+	reply_head(c, status, "application/json", json->len, extra);
+	reply_send_buf(c, json);
+	reply_finish(c);
+}
+
 void conn_reply(struct conn *c, unsigned int status, struct buf *json)
 {
-	reply_head(c, status, "application/json", json->len);
-	reply_send_buf(c, json);
+	conn_reply_extra(c, status, NULL, json);
+}
+
+void conn_reply_empty(struct conn *c, unsigned int status)
+{
+	reply_head(c, status, NULL, 0, NULL);
 	reply_finish(c);
 }
 
 void conn_begin(struct conn *c, const char *content_type, uint64_t length)
 {
-	reply_head(c, 200, content_type, length);
+	reply_head(c, 200, content_type, length, NULL);
 	conn_wake(c); /* the head goes out also when no body follows yet */
 }
 

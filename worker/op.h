@@ -22,6 +22,11 @@ struct op_class {
 	/* A part of the request's body, at most room() bytes; and its end. */
 	void (*body)(struct op *op, const uint8_t *p, size_t n);
 	void (*body_end)(struct op *op);
+	/*
+	 * What came on a connection that conn_upgrade() was called for, at most room() bytes, which
+	 * may be overwritten. The operation may end within.
+	 */
+	void (*input)(struct op *op, uint8_t *p, size_t n);
 	/* The client has taken everything that was queued for it. */
 	void (*drained)(struct op *op);
 	/*

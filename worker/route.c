@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "worker/conn.h"
+#include "worker/exec_api.h"
+#include "worker/exec_attach.h"
 #include "worker/files.h"
 #include "worker/run.h"
 
@@ -15,6 +17,13 @@
 
 static const struct route routes[] = {
     {HTTP_POST, {"run"}, 0, run_begin, LIMIT(run_body_bytes)},
+    {HTTP_POST, {"exec"}, EXEC_BODY_MAX, exec_begin_start, 0},
+    {HTTP_GET, {"executions"}, 0, exec_begin_list, 0},
+    {HTTP_GET, {"executions", ":"}, 0, exec_begin_get, 0},
+    {HTTP_DELETE, {"executions", ":"}, 0, exec_begin_kill, 0},
+    {HTTP_POST, {"executions", ":", "signal"}, EXEC_ORDER_MAX, exec_begin_signal, 0},
+    {HTTP_POST, {"executions", ":", "resize"}, EXEC_ORDER_MAX, exec_begin_resize, 0},
+    {HTTP_GET, {"executions", ":", "attach"}, 0, exec_begin_attach, 0},
     {HTTP_GET, {"fs", "read"}, 0, files_begin_read, 0},
     {HTTP_PUT, {"fs", "write"}, 0, files_begin_write, LIMIT(file_bytes)},
 };
@@ -65,10 +74,23 @@ uint64_t route_body_max(const struct route *r, const struct ctl_limits *limits)
 static bool route_is(const struct route *r, const char *const rest[ROUTE_DEPTH])
 {
 	for (int i = 0; i < ROUTE_DEPTH; i++) {
-		if (!r->path[i] != !rest[i] || (rest[i] && strcmp(r->path[i], rest[i])))
+		if (!r->path[i] != !rest[i])
+			return false;
+		if (rest[i] && strcmp(r->path[i], ":") != 0 && strcmp(r->path[i], rest[i]) != 0)
 			return false;
 	}
 	return true;
+}
+
+/* What stands for the ':'; a name that is too long to be one is "". */
+static void route_keep_item(
+    struct conn *c, const struct route *r, const char *const rest[ROUTE_DEPTH])
+{
+	c->item[0] = '\0';
+	for (int i = 0; i < ROUTE_DEPTH && r->path[i]; i++) {
+		if (!strcmp(r->path[i], ":") && strlen(rest[i]) < sizeof(c->item))
+			(void)snprintf(c->item, sizeof(c->item), "%s", rest[i]);
+	}
 }
 
 enum route_result route_lookup(struct conn *c, const struct http_head *h, const struct route **out)
@@ -84,6 +106,7 @@ enum route_result route_lookup(struct conn *c, const struct http_head *h, const 
 		if (route_is(&routes[i], rest)) {
 			if (routes[i].method == h->method) {
 				*out = &routes[i];
+				route_keep_item(c, &routes[i], rest);
 				return ROUTE_OK;
 			}
 			result = ROUTE_METHOD;

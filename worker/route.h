@@ -10,11 +10,11 @@
 
 struct conn;
 
-#define ROUTE_DEPTH 2 /* segments after the box id */
+#define ROUTE_DEPTH 3 /* segments after the box id */
 
 struct route {
 	enum http_method method;
-	const char *path[ROUTE_DEPTH];
+	const char *path[ROUTE_DEPTH]; /* ":" is any name, for conn->item */
 	uint64_t body_max;
 	/* Makes the operation, or answers with conn_fail(). */
 	void (*begin)(struct conn *c, const struct http_head *h);

@@ -136,9 +136,8 @@ static const struct agent_chan_ops run_chan_ops = {
 
 bool run_keep(struct run *r, size_t n)
 {
-	if (n > SERVICE_BUFFER_MAX - r->op.s->buffered)
+	if (!service_keep(r->op.s, n))
 		return false;
-	r->op.s->buffered += n;
 	r->buffered += n;
 	return true;
 }

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "worker/conn.h"
+#include "worker/exec.h"
 #include "worker/op.h"
 
 /* An operation ends because its box is gone. */
@@ -35,10 +36,20 @@ void service_set_state(
 	s->state = state;
 	while (state == SERVICE_DEAD && (op = LIST_FIRST(&s->ops_running)))
 		service_lose_op(op, e, message);
+	if (state == SERVICE_DEAD)
+		exec_drop_all(s);
 	for (size_t i = 0; i < SHM_CONNS; i++) {
 		if (s->conns[i])
 			conn_wake(s->conns[i]);
 	}
+}
+
+bool service_keep(struct service *s, size_t n)
+{
+	if (n > SERVICE_BUFFER_MAX - s->buffered)
+		return false;
+	s->buffered += n;
+	return true;
 }
 
 void service_trim(struct service *s)

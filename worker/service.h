@@ -22,6 +22,7 @@
 #define SERVICE_BUFFER_MAX (256U * 1024U * 1024U) /* input and output kept, of all operations */
 
 struct conn;
+struct execution;
 struct op;
 struct service;
 
@@ -65,6 +66,8 @@ struct service {
 	bool held[SHM_CONNS];	       /* words of connections that sbxd is to hear of first */
 	unsigned int conn_count;
 	LIST_HEAD(op_list, op) ops_running;
+	LIST_HEAD(exec_list, execution) executions; /* the newest first */
+	unsigned int executions_running;
 };
 
 /*
@@ -73,6 +76,10 @@ struct service {
  */
 void service_set_state(
     struct service *s, enum service_state state, enum api_error e, const char *message);
+
+/* Counts n more bytes that are kept, to be given back by whoever frees them. False: all operations
+ * together keep too much. */
+bool service_keep(struct service *s, size_t n);
 
 /* Gives memory back that is not needed while nothing happens. */
 void service_trim(struct service *s);

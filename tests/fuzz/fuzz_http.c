@@ -66,8 +66,8 @@ static void check_uri(const struct http_head *h)
 static void tell_head(struct story *s, enum http_kind kind, const struct http_head *h)
 {
 	const char *const texts[] = {h->path, h->query, h->content_type, h->authorization,
-	    h->request_id, h->traceparent, h->websocket_key, h->idempotency_key, h->retry_after,
-	    h->last_event_id};
+	    h->request_id, h->traceparent, h->websocket_key, h->websocket_version,
+	    h->idempotency_key, h->retry_after, h->last_event_id};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		check_text(texts[i]);

@@ -251,6 +251,76 @@ static void test_terminal_output_is_complete(void **state)
 	assert_string_equal((char *)r->out[1] + r->len[1] - 7, "20000\r\n");
 }
 
+static uint32_t start_on_terminal(struct drive *d, const char *line)
+{
+	const char *argv[] = {"sh", "-c", line, NULL};
+
+	return drive_exec(
+	    d, &(struct exec_spec){.argv = argv, .flags = AGENT_EXEC_TTY, .cols = 80, .rows = 24});
+}
+
+/* A program that closes the terminal before it exits, as cat does, is not hung up on. */
+static void test_a_terminal_that_nobody_has_open_stays(void **state)
+{
+	struct drive *d = drive_of(state);
+	const struct reply *r = drive_wait(
+	    d, start_on_terminal(d, "echo said; exec 0<&- 1>&- 2>&-; sleep 0.2; exit 5"));
+
+	assert_int_equal(r->end.exit_code, 5);
+	assert_int_equal(r->end.signal, 0);
+	assert_string_equal((char *)r->out[1], "said\r\n");
+	r = drive_wait(
+	    d, start_on_terminal(d, "exec 0<&- 1>&- 2>&-; sleep 0.1; echo back >/dev/tty; "
+				    "sleep 0.1; echo last >/dev/tty"));
+	assert_int_equal(r->end.exit_code, 0);
+	assert_string_equal((char *)r->out[1], "back\r\nlast\r\n");
+}
+
+/* The end of input is one also behind a line that has no end. */
+static void test_end_of_a_terminals_input(void **state)
+{
+	static const char *const inputs[] = {
+	    "", "a line\n", "half a line", "a line\nand half a line"};
+	struct drive *d = drive_of(state);
+
+	for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
+		uint32_t channel = start_on_terminal(d, "stty -echo; echo ready; exec cat");
+		const struct reply *r;
+
+		drive_await_output(d, channel, "ready\r\n");
+		if (*inputs[i])
+			drive_feed(d, channel, inputs[i], strlen(inputs[i]));
+		drive_eof(d, channel);
+		r = drive_wait(d, channel);
+		assert_int_equal(r->end.exit_code, 0);
+		assert_int_equal(r->len[1],
+		    strlen("ready\r\n") + strlen(inputs[i]) + (strchr(inputs[i], '\n') ? 1U : 0U));
+	}
+}
+
+/* Nobody reads yet: less may come than a whole window, until there is credit. */
+static void test_narrow_window(void **state)
+{
+	struct drive *d = drive_of(state);
+	const char *argv[] = {"head", "-c", "2000000", "/dev/zero", NULL};
+	uint32_t channel = drive_exec(
+	    d, &(struct exec_spec){.argv = argv, .flags = AGENT_EXEC_NO_STDIN | AGENT_EXEC_NARROW});
+	struct reply *r = drive_reply(d, channel);
+
+	r->no_credit = true;
+	while (r->len[1] < AGENT_WINDOW_NARROW)
+		assert_true(drive_pump(d));
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(drive_shell(d, "true")->end.exit_code, 0);
+	assert_int_equal(r->len[1], AGENT_WINDOW_NARROW);
+	assert_false(r->done);
+	r->no_credit = false;
+	drive_credit(d, channel, 1, AGENT_WINDOW);
+	(void)drive_wait(d, channel);
+	assert_int_equal(r->len[1], 2000000);
+	assert_int_equal(r->end.exit_code, 0);
+}
+
 /* The guest's memory is bounded and its loop alive while the worker does not read. */
 static void test_worker_that_does_not_read(void **state)
 {
@@ -307,6 +377,9 @@ int main(void)
 	    GUEST_TEST(test_background_child_can_write_on),
 	    GUEST_TEST(test_terminal),
 	    GUEST_TEST(test_terminal_output_is_complete),
+	    GUEST_TEST(test_a_terminal_that_nobody_has_open_stays),
+	    GUEST_TEST(test_end_of_a_terminals_input),
+	    GUEST_TEST(test_narrow_window),
 	    GUEST_TEST(test_worker_that_does_not_read),
 	};
 

@@ -65,6 +65,11 @@ static const struct {
     {"max_concurrent_boots", "0", "from 1 to 1024"},
     {"max_concurrent_boots", "1025", "from 1 to 1024"},
     {"orphan_grace", "true", "from 0 to 86400"},
+    {"max_executions", "0", "from 1 to 192"},
+    {"max_executions", "193", "from 1 to 192"},
+    {"exec_detach_grace", "-1", "from 0 to 86400"},
+    {"exec_detach_grace", "86401", "from 0 to 86400"},
+    {"exec_keep_seconds", "86400.001", "from 0 to 86400"},
     {"max_boxes", "0", "from 1 to 16384"},
     {"max_boxes", "16385", "from 1 to 16384"},
     {"network", "bridge", "give none, user"},
@@ -227,6 +232,9 @@ static void test_defaults(void **state)
 	assert_int_equal(c.boot_timeout_ns, 30 * NS_PER_S);
 	assert_int_equal(c.max_concurrent_boots, 4);
 	assert_int_equal(c.orphan_grace_ns, 60 * NS_PER_S);
+	assert_int_equal(c.max_executions, 64);
+	assert_int_equal(c.exec_detach_grace_ns, 300 * NS_PER_S);
+	assert_int_equal(c.exec_keep_ns, 300 * NS_PER_S);
 	assert_int_equal(c.max_boxes, 1024);
 	assert_int_equal(c.network, CONFIG_NETWORK_NONE);
 	assert_string_equal(c.admin_group, "");

@@ -270,12 +270,14 @@ static inline int h_setup(void **state)
 	h->s.ops = &h_service_ops;
 	h->limits = (struct ctl_limits)CTL_LIMITS_DEFAULT;
 	h->limits.idle_ms = 0; /* who has no deadline is to have no timer */
+	h->limits.max_executions = 4;
 	h->s.limits = &h->limits;
 	h->s.token = H_TOKEN;
 	h->s.env = env;
 	h->s.env_len = sizeof(env);
 	h->s.scratch = malloc(SERVICE_SCRATCH);
 	LIST_INIT(&h->s.ops_running);
+	LIST_INIT(&h->s.executions);
 	guest_hello(h);
 	H_UNTIL(h, h->link.greeted);
 	*state = h;

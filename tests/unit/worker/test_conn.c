@@ -110,7 +110,7 @@ static const char *const elsewhere[] = {
     "POST " H_BOX "/release HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}",
     "GET /v1/boxes/%ff%/run HTTP/1.1\r\nHost: x\r\n\r\n",
     "GET /v1/boxes/x:" H_TOKEN "/run HTTP/1.1\r\nHost: x\r\n\r\n",
-    "GET " H_BOX "/fs/read/more HTTP/1.1\r\nHost: x\r\n\r\n",
+    "GET " H_BOX "/fs/read/more/still HTTP/1.1\r\nHost: x\r\n\r\n",
 };
 
 #define ELSEWHERE (sizeof(elsewhere) / sizeof(elsewhere[0]))

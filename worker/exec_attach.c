@@ -1,0 +1,337 @@
+/*
+ * exec_attach: between an execution and the WebSocket of its client. sbx-worker. If we die here the
+ * execution dies with the box, and sbxd closes the connection.
+ *
+ * Towards the client: binary messages of one byte (1 stdout, 2 stderr) and output; text {"type":
+ * "exit", ...}, then a Close; text {"type": "error", "message"}. From it: binary, which is stdin,
+ * and the text messages of exec_order_parse().
+ */
+#include "worker/exec_attach.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/clock.h"
+#include "wire/json.h"
+#include "worker/conn.h"
+#include "worker/conn_ws.h"
+#include "worker/exec.h"
+#include "worker/exec_api.h"
+
+#define ATTACH_QUEUED (16U * 1024U)	 /* with more for the client, output waits where it is */
+#define ATTACH_HOLD_NS (100 * NS_PER_MS) /* for the rest of a character */
+#define ATTACH_TEXT_MAX 2048U
+
+/* The beginning of a character at the end of a stream, which waits for the rest. */
+struct attach_tail {
+	size_t len; /* 0: there is none */
+	uint64_t due_ns;
+};
+
+struct exec_attach {
+	struct conn_ws ws;   /* first */
+	struct execution *x; /* NULL: it let go of it */
+	bool read_only;
+	bool told; /* that it writes in vain */
+	struct attach_tail tails[EXEC_STREAMS];
+	struct loop_timer hold; /* due: some tail has waited long enough */
+};
+
+static struct exec_attach *attach_of(struct conn_ws *w)
+{
+	return (struct exec_attach *)(void *)w;
+}
+
+/* ---- to the client ---- */
+
+static void attach_send_text(struct exec_attach *a, struct buf *b, const struct json_out *j)
+{
+	/* Without memory the client learns it from what follows. */
+	if (json_out_error(j) == 0)
+		conn_ws_text(&a->ws, buf_head(b), b->len);
+	buf_free(b);
+}
+
+static void attach_say(struct exec_attach *a, const char *message)
+{
+	struct json_out j;
+	struct buf b;
+
+	buf_init(&b, ATTACH_TEXT_MAX);
+	json_out_init(&j, &b);
+	json_object_begin(&j, NULL);
+	json_put_string(&j, "type", "error");
+	json_put_string(&j, "message", message);
+	json_object_end(&j);
+	attach_send_text(a, &b, &j);
+}
+
+static void attach_say_exit(struct exec_attach *a)
+{
+	const struct execution *x = a->x;
+	struct json_out j;
+	struct buf b;
+
+	buf_init(&b, ATTACH_TEXT_MAX);
+	json_out_init(&j, &b);
+	json_object_begin(&j, NULL);
+	json_put_string(&j, "type", "exit");
+	json_put_int(&j, "exit_code", x->exit_code);
+	json_put_string(&j, "status", exec_status(x));
+	if (*x->message)
+		json_put_string(&j, "error_message", x->message);
+	json_object_end(&j);
+	attach_send_text(a, &b, &j);
+	conn_ws_close(&a->ws, WS_NORMAL, "");
+}
+
+/* Sends what there is of stream i and the client takes. True when it was something. */
+static bool attach_push_stream(struct exec_attach *a, unsigned int i)
+{
+	struct conn *c = a->ws.op.conn;
+	struct exec_output *o = &a->x->out[i];
+	bool all = a->x->state == EXEC_OVER ||
+		   (a->tails[i].len && loop_now(c->s->loop) >= a->tails[i].due_ns);
+	bool sent = false;
+	const uint8_t *p;
+	size_t n;
+
+	while (conn_queued(c) < ATTACH_QUEUED && (n = exec_output_next(o, all, &p)) > 0) {
+		if (!conn_ws_send(&a->ws, (uint8_t)(i + 1), p, n))
+			break;
+		exec_sent(a->x, i, n);
+		sent = true;
+	}
+	return sent;
+}
+
+/* What is left of stream i is the beginning of a character, unless the client takes no more. */
+static void attach_note_tail(struct exec_attach *a, unsigned int i, bool sent)
+{
+	struct conn *c = a->ws.op.conn;
+	struct attach_tail *t = &a->tails[i];
+	size_t left = exec_output_left(&a->x->out[i]);
+
+	if (conn_queued(c) >= ATTACH_QUEUED)
+		left = 0;
+	if (left && (sent || left != t->len))
+		t->due_ns = loop_now(c->s->loop) + ATTACH_HOLD_NS;
+	t->len = left;
+}
+
+static void attach_on_hold(struct loop *loop, struct loop_timer *t)
+{
+	(void)loop; /* the service knows its loop */
+	exec_attach_pump(LOOP_OWNER(t, struct exec_attach, hold));
+}
+
+static void attach_hold(struct exec_attach *a)
+{
+	struct loop *loop = a->ws.op.s->loop;
+	uint64_t at = CLOCK_NEVER;
+
+	for (unsigned int i = 0; i < EXEC_STREAMS; i++) {
+		if (a->tails[i].len && a->tails[i].due_ns < at)
+			at = a->tails[i].due_ns;
+	}
+	if (at == CLOCK_NEVER)
+		loop_timer_clear(loop, &a->hold);
+	else if (loop_timer_set(loop, &a->hold, at, attach_on_hold) < 0)
+		conn_die(a->ws.op.conn);
+}
+
+void exec_attach_pump(struct exec_attach *a)
+{
+	size_t left = 0;
+
+	for (unsigned int i = 0; i < EXEC_STREAMS; i++) {
+		attach_note_tail(a, i, attach_push_stream(a, i));
+		left += exec_output_left(&a->x->out[i]);
+	}
+	attach_hold(a);
+	if (a->x->state == EXEC_OVER && left == 0)
+		attach_say_exit(a);
+}
+
+/* ---- from the client ---- */
+
+void exec_attach_listen(struct exec_attach *a)
+{
+	conn_more_body(a->ws.op.conn);
+}
+
+static bool attach_may_write(const struct exec_attach *a)
+{
+	return a->x->state == EXEC_RUNNING && a->x->stdin_open && !a->read_only;
+}
+
+static size_t attach_room(struct conn_ws *w)
+{
+	struct exec_attach *a = attach_of(w);
+
+	return attach_may_write(a) ? agent_chan_room(&a->x->chan) : SERVICE_SCRATCH;
+}
+
+static void attach_bytes(struct conn_ws *w, const uint8_t *p, size_t n)
+{
+	struct exec_attach *a = attach_of(w);
+
+	if (attach_may_write(a)) {
+		exec_write(a->x, p, n);
+	} else if (a->x->state == EXEC_RUNNING && !a->told) {
+		a->told = true;
+		attach_say(a, a->read_only ? "this client may not write to stdin"
+					   : "stdin of the execution is closed");
+	}
+}
+
+static void attach_text(struct conn_ws *w, const uint8_t *p, size_t n)
+{
+	struct exec_attach *a = attach_of(w);
+	struct exec_order order;
+	struct err err = {0};
+
+	if (exec_order_parse(p, n, &order, &err) < 0)
+		attach_say(a, err.text);
+	else if (a->read_only)
+		attach_say(a, "this client may only read");
+	else if (order.type == EXEC_ORDER_RESIZE && !a->x->tty)
+		attach_say(a, "the execution has no terminal");
+	else if (a->x->state == EXEC_RUNNING)
+		exec_obey(a->x, &order);
+}
+
+/* ---- its end ---- */
+
+static void attach_drained(struct conn_ws *w)
+{
+	exec_attach_pump(attach_of(w));
+}
+
+static void attach_lost(struct conn_ws *w, enum api_error e, const char *message)
+{
+	(void)e; /* the close code is the same for all */
+	attach_say(attach_of(w), message);
+}
+
+static void attach_over(struct conn_ws *w)
+{
+	struct exec_attach *a = attach_of(w);
+	struct execution *x = a->x;
+
+	loop_timer_clear(w->op.s->loop, &a->hold);
+	a->x = NULL;
+	exec_left(x);
+}
+
+static void attach_free(struct conn_ws *w)
+{
+	free(attach_of(w));
+}
+
+static const struct conn_ws_ops attach_ops = {
+    .room = attach_room,
+    .bytes = attach_bytes,
+    .text = attach_text,
+    .drained = attach_drained,
+    .lost = attach_lost,
+    .over = attach_over,
+    .free = attach_free,
+};
+
+/* ---- its beginning ---- */
+
+/* A switch of the query. 0, or -EINVAL after answering. */
+static int attach_take_switch(struct conn *c, const struct http_head *h, const char *key, bool *out)
+{
+	char value[8];
+	char text[64];
+	int n = http_query_get(h->query, key, value, sizeof(value));
+
+	if (n == -ENOENT)
+		return 0;
+	if (n >= 0 && (!strcmp(value, "1") || !strcmp(value, "true"))) {
+		*out = true;
+	} else if (n >= 0 && (!strcmp(value, "0") || !strcmp(value, "false"))) {
+		*out = false;
+	} else {
+		(void)snprintf(text, sizeof(text), "%s must be 0, 1, false or true", key);
+		conn_fail(c, API_INVALID_ARGUMENT, text);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* 0, or -EINVAL after answering. */
+static int attach_check(struct conn *c, const struct http_head *h, char accept[WS_ACCEPT_LEN],
+    bool *writes, bool *replay)
+{
+	struct err err = {0};
+	int rc = ws_check_handshake(h, accept, &err);
+
+	if (rc == -EPROTONOSUPPORT)
+		conn_fail_extra(c, API_UPGRADE_REQUIRED, err.text,
+		    "Upgrade: websocket\r\nSec-WebSocket-Version: " WS_VERSION "\r\n");
+	else if (rc < 0)
+		conn_fail(c, API_INVALID_ARGUMENT, err.text);
+	else if (h->content_length > 0)
+		conn_fail(c, API_INVALID_ARGUMENT, "this request has no body");
+	if (rc < 0 || h->content_length > 0)
+		return -EINVAL;
+	rc = attach_take_switch(c, h, "stdin", writes);
+	return rc < 0 ? rc : attach_take_switch(c, h, "replay", replay);
+}
+
+/* Says what nobody has had and nobody can have any more. */
+static void attach_say_lost(struct exec_attach *a)
+{
+	static const char *const names[EXEC_STREAMS] = {"stdout", "stderr"};
+	char text[128];
+
+	for (size_t i = 0; i < EXEC_STREAMS; i++) {
+		struct exec_output *o = &a->x->out[i];
+
+		if (o->lost == 0)
+			continue;
+		(void)snprintf(text, sizeof(text),
+		    "%s: %llu bytes were dropped while no client was attached", names[i],
+		    (unsigned long long)o->lost);
+		o->lost = 0;
+		attach_say(a, text);
+	}
+}
+
+void exec_begin_attach(struct conn *c, const struct http_head *h)
+{
+	struct execution *x = exec_find_to_attach(c->s, c->item);
+	char accept[WS_ACCEPT_LEN];
+	struct exec_attach *a;
+	bool writes = true;
+	bool replay = false;
+
+	if (!x) {
+		exec_api_not_found(c);
+		return;
+	}
+	if (attach_check(c, h, accept, &writes, &replay) < 0)
+		return;
+	if (x->attach) {
+		conn_fail(c, API_ATTACHED, "another client is attached to this execution");
+		return;
+	}
+	a = calloc(1, sizeof(*a));
+	if (!a) {
+		conn_fail(c, API_INTERNAL, "no memory for the request");
+		return;
+	}
+	a->x = x;
+	a->read_only = !writes;
+	conn_ws_begin(&a->ws, &attach_ops, c, accept);
+	exec_joined(x, a, replay);
+	attach_say_lost(a);
+	if (x->state == EXEC_RUNNING)
+		conn_ws_ping(&a->ws); /* clients give up a connection that nothing comes on */
+	exec_attach_pump(a);
+}
