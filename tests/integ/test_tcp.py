@@ -108,7 +108,7 @@ class Tokens(TcpTest):
         got = replies(s, 2)
         self.assertEqual([len(got[0].json["stdout"]), got[1].status], [300_000, 200])
 
-    @unittest.skipUnless(IS_ROOT, "looks into another process")
+    @unittest.skipUnless(IS_ROOT and not os.environ.get("SBX_SAN"), "looks into all the memory of another process")
     def test_the_token_does_not_reach_the_worker(self):
         box = self.box("secret")
         mark = "marker-of-this-request"
@@ -301,7 +301,7 @@ class Bad(TcpTest):
         for _ in range(5):
             self.assertEqual(self.ask("GET", "/v1/me").status, 200)
         self.assertLess(len(open_fds(self.d.process.pid)), before + 12)
-        self.assertEqual(held[0].recv(10), b"", "the oldest was closed")
+        self.assertEqual(held[1].recv(10), b"", "one of the oldest, which had sent nothing, was closed")
         self.assertEqual(self.d.get("/v1/pool").status, 200)
         for s in held:
             s.close()
