@@ -18,6 +18,7 @@ static const struct section {
     {"warm", bench_warm, "acquire of a released box", false},
     {"cold", bench_cold, "acquire of a new box, and its first command", false},
     {"run", bench_run, "a command in a box", false},
+    {"exec", bench_exec, "a command as an execution, attached", false},
     {"read", bench_read, "a large file from a box", false},
     {"memory", bench_memory, "an idle box", false},
     {"events", bench_events, "acquires while somebody follows the events", false},

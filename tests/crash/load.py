@@ -18,7 +18,7 @@ STOCK = 2  # boxes in stock, some of the time
 LEASE = 3  # seconds; what a lost answer leaves behind must come back by itself
 LINES = 2000
 SETTINGS = {"replicas": 8, "replica_policy": "wait", "acquire_timeout": 15, "max_boxes": 32, "max_concurrent_boots": 3, "idle_timeout": 2,
-            "health_check_timeout": 3, "boot_timeout": 8, "orphan_grace": 30}
+            "health_check_timeout": 3, "boot_timeout": 8, "orphan_grace": 30, "exec_detach_grace": 1}
 
 
 def scopes():
@@ -79,7 +79,7 @@ class Client(threading.Thread):
         try:
             if thread:
                 check_mark(self.board, self.agent.call, scope, box)
-            work = self.random.choice((self.echo, self.lines, self.files, self.look, self.hang_up))
+            work = self.random.choice((self.echo, self.lines, self.execute, self.files, self.look, self.hang_up))
             work(f"/v1/boxes/{box['box_id']}")
         except Ended:
             pass  # the box is still ours
@@ -128,6 +128,14 @@ class Client(threading.Thread):
             self.board.fail(f"a stream lost bytes: {len(got)} of {len(want)}, then {end}")
         with self.board.lock:
             self.board.answers["run", status] += 1
+
+    def execute(self, path):
+        """One that nobody attaches to; if its kill is lost, it is ended for that."""
+        r = self.call("exec", "POST", f"{path}/exec", {"command": "sleep", "args": ["1000"]})
+        if r.status == 201:
+            execution = f"{path}/executions/{r.json['execution_id']}"
+            self.call("exec", "GET", execution)
+            self.call("exec", "DELETE", execution)
 
     def files(self, path):
         data = self.random.randbytes(30000)
