@@ -100,8 +100,9 @@ struct mux_round {
 struct guest {
 	int in_fd;
 	int sig_fd;
-	int root_fd; /* "/", O_PATH */
-	bool init;   /* we are PID 1 */
+	int root_fd;   /* "/", O_PATH */
+	int helper_fd; /* sbx-files, to be executed; -1: there is none */
+	bool init;     /* we are PID 1 */
 	pid_t pid;
 	uint64_t now; /* CLOCK_MONOTONIC ns, of this round */
 

@@ -5,6 +5,7 @@
 #include "wire/agent.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,6 +113,17 @@ int agent_get_string(struct agent_cursor *c, const char **out, size_t *len)
 	return 0;
 }
 
+#define AGENT_EXEC_FLAGS \
+	(AGENT_EXEC_TTY | AGENT_EXEC_NO_STDIN | AGENT_EXEC_SHELL | AGENT_EXEC_HELPER)
+
+/* The helper has no terminal, no shell and no environment. */
+static bool helper_is_plain(const struct agent_exec *head)
+{
+	if ((head->flags & AGENT_EXEC_HELPER) == 0)
+		return true;
+	return (head->flags & (AGENT_EXEC_TTY | AGENT_EXEC_SHELL)) == 0 && head->envc == 0;
+}
+
 int agent_exec_measure(const uint8_t *payload, size_t n, size_t *bytes)
 {
 	struct agent_cursor c = {.p = payload, .left = n};
@@ -123,7 +135,7 @@ int agent_exec_measure(const uint8_t *payload, size_t n, size_t *bytes)
 		return -EBADMSG;
 	if (head.argc == 0 || ((head.flags & AGENT_EXEC_SHELL) != 0 && head.argc != 1))
 		return -EBADMSG;
-	if ((head.flags & ~(AGENT_EXEC_TTY | AGENT_EXEC_NO_STDIN | AGENT_EXEC_SHELL)) != 0)
+	if ((head.flags & ~AGENT_EXEC_FLAGS) != 0 || !helper_is_plain(&head))
 		return -EBADMSG;
 	/* Every string takes at least its length field, so the counts are bounded before we loop.
 	 */

@@ -1,0 +1,116 @@
+/*
+ * entry: checked decoding of what sbx-files says. Linked into sbx-worker; pure functions over
+ * bytes, no state of their own, so nothing is lost if we die here.
+ */
+#include "wire/entry.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "wire/agent.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structs are sent as they lie in memory");
+_Static_assert(sizeof(struct entry_head) == ENTRY_HEAD_LEN, "the head has no padding");
+_Static_assert(sizeof(struct entry_done) == 16, "no padding");
+
+static int parse_done(struct entry *e, struct agent_cursor *c)
+{
+	if (agent_get_bytes(c, &e->u.done, sizeof(e->u.done)) != 0)
+		return -EBADMSG;
+	if (e->u.done.version != AGENT_VERSION || (e->u.done.flags & ~ENTRY_DONE_TRUNCATED) != 0)
+		return -EBADMSG;
+	return 0;
+}
+
+/* Each takes the whole payload of its type. 0 or -EBADMSG. */
+static int (*const parsers[ENTRY_TYPES])(struct entry *e, struct agent_cursor *c) = {
+    [ENTRY_DONE] = parse_done,
+};
+
+static int entry_parse(const struct entry_head *h, const uint8_t *payload, struct entry *e)
+{
+	struct agent_cursor c = {.p = payload, .left = h->size};
+
+	if (h->type >= ENTRY_TYPES || parsers[h->type] == NULL)
+		return -EBADMSG;
+	e->type = (enum entry_type)h->type;
+	if (parsers[h->type](e, &c) != 0 || c.left != 0)
+		return -EBADMSG;
+	return 0;
+}
+
+/* The head of the record that begins at bytes. 1: it is whole; 0: more bytes are needed;
+ * -EBADMSG. */
+static int entry_whole(const uint8_t *bytes, size_t n, struct entry_head *h)
+{
+	if (n < ENTRY_HEAD_LEN)
+		return 0;
+	memcpy(h, bytes, sizeof(*h));
+	if (h->size > ENTRY_SIZE_MAX || h->reserved != 0)
+		return -EBADMSG;
+	return n >= ENTRY_HEAD_LEN + h->size;
+}
+
+/* The whole records at the start of bytes; *used of them are dealt with. */
+static int entry_take(const uint8_t *bytes, size_t n, entry_fn *fn, void *ctx, size_t *used)
+{
+	struct entry_head h;
+	struct entry e;
+	int rc;
+
+	for (;;) {
+		rc = entry_whole(bytes + *used, n - *used, &h);
+		if (rc <= 0)
+			return rc;
+		rc = entry_parse(&h, bytes + *used + ENTRY_HEAD_LEN, &e);
+		if (rc == 0)
+			rc = fn(ctx, &e);
+		if (rc != 0)
+			return rc;
+		*used += ENTRY_HEAD_LEN + h.size;
+	}
+}
+
+/* Completes the record that the last bytes began; *used of n bytes go into it. */
+static int entry_complete(
+    struct entry_reader *r, const uint8_t *bytes, size_t n, entry_fn *fn, void *ctx, size_t *used)
+{
+	size_t done = 0;
+	struct entry_head h;
+	size_t want = ENTRY_HEAD_LEN;
+	int rc;
+
+	if (entry_whole(r->part, r->len, &h) == 0 && r->len >= ENTRY_HEAD_LEN)
+		want += h.size;
+	want -= r->len;
+	if (want > n)
+		want = n;
+	memcpy(r->part + r->len, bytes, want);
+	r->len += want;
+	*used = want;
+	rc = entry_take(r->part, r->len, fn, ctx, &done);
+	if (done > 0)
+		r->len = 0;
+	return rc;
+}
+
+int entry_feed(struct entry_reader *r, const uint8_t *bytes, size_t n, entry_fn *fn, void *ctx)
+{
+	size_t used;
+	int rc = 0;
+
+	while (rc == 0 && r->len > 0 && n > 0) {
+		rc = entry_complete(r, bytes, n, fn, ctx, &used);
+		bytes += used;
+		n -= used;
+	}
+	if (rc != 0 || n == 0)
+		return rc;
+	used = 0;
+	rc = entry_take(bytes, n, fn, ctx, &used);
+	if (rc != 0)
+		return rc;
+	r->len = n - used; /* less than a record */
+	memcpy(r->part, bytes + used, r->len);
+	return 0;
+}
