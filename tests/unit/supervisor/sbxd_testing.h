@@ -82,7 +82,7 @@ static inline struct sbxd *stage_open(const struct pool_rules *rules)
 	assert_non_null(s);
 	s->uid = geteuid();
 	s->admin_gid = (gid_t)-1;
-	s->guest_fd = s->listen_fd = s->signal_fd = -1;
+	s->guest_fd = s->helper_fd = s->listen_fd = s->signal_fd = -1;
 	s->listen_watch.fd = s->signal_watch.fd = -1;
 	stage_table(s, rules->slots);
 	s->loop = loop_create();
