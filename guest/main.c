@@ -26,6 +26,7 @@ static const struct operation *const operations[MUX_OPS] = {
     [AGENT_EXEC] = &command_operation,
     [AGENT_READ] = &file_read_operation,
     [AGENT_WRITE] = &file_write_operation,
+    [AGENT_PATH] = &file_path_operation,
 };
 
 /* All signals are blocked: SIGCHLD comes through a descriptor, a broken pipe is an error of

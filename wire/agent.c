@@ -16,6 +16,7 @@ _Static_assert(sizeof(struct agent_exec) == 16, "no padding");
 _Static_assert(sizeof(struct agent_read) == 24, "no padding");
 _Static_assert(sizeof(struct agent_write) == 24, "no padding");
 _Static_assert(sizeof(struct agent_stat) == 32, "no padding");
+_Static_assert(sizeof(struct agent_path) == 24, "no padding");
 _Static_assert(sizeof(struct agent_end) == 24, "no padding");
 _Static_assert(sizeof(struct agent_error) == 8, "no padding");
 
@@ -35,6 +36,10 @@ static const char *const code_names[] = {
     [AGENT_E_RESOURCES] = "box_resources",
     [AGENT_E_SHORT] = "invalid_argument",
     [AGENT_E_IO] = "io",
+    [AGENT_E_INVALID_PATTERN] = "invalid_pattern",
+    [AGENT_E_NOT_EMPTY] = "not_empty",
+    [AGENT_E_BUSY] = "busy",
+    [AGENT_E_CROSS_DEVICE] = "cross_device",
 };
 _Static_assert(sizeof(code_names) / sizeof(code_names[0]) == AGENT_CODES, "every code has a name");
 
@@ -45,7 +50,7 @@ const char *agent_code_name(uint32_t code)
 
 static int type_is_known(uint8_t type)
 {
-	return (type >= AGENT_PING && type <= AGENT_SYNC) ||
+	return (type >= AGENT_PING && type <= AGENT_PATH) ||
 	       (type >= AGENT_DATA && type <= AGENT_CREDIT) ||
 	       (type >= AGENT_HELLO && type <= AGENT_ERROR);
 }
