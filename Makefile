@@ -73,7 +73,9 @@ SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_bo
 GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_path.c guest/file_read.c guest/file_sync.c guest/file_write.c \
 	guest/kill.c guest/mux.c guest/mux_input.c guest/out.c guest/path.c guest/shim.c guest/shim_run.c \
 	guest/sink.c guest/sys_clone.c guest/text.c guest/tree.c guest/users.c
-FILES_SRC := guest/files/emit.c guest/files/options.c
+FILES_SRC := guest/files/emit.c guest/files/glob.c guest/files/grep.c guest/files/ignore.c guest/files/lines.c \
+	guest/files/list.c guest/files/match.c guest/files/options.c guest/files/regex.c guest/files/remove.c \
+	guest/files/root.c guest/files/walk.c
 CONFIG_SRC := supervisor/config.c supervisor/config_env.c supervisor/config_print.c supervisor/config_table.c \
 	supervisor/config_value.c supervisor/config_yaml.c supervisor/options.c supervisor/rundir.c
 CTL_SRC := tools/cli_boxes.c tools/cli_call.c tools/cli_command.c tools/cli_doctor.c tools/cli_events.c \
@@ -132,13 +134,13 @@ build/sbx-guest: $(patsubst %.c,$(OBJ)-guest/%.o,$(GUEST_ALL))
 	$(Q)$(MUSL_CC) $(GUEST_CFLAGS) -static -no-pie -Wl,--gc-sections -Wl,-z,norelro -o $@ $^
 
 # Its helper is alone too, but with glibc: that is what the distribution's PCRE2 was made for.
-FILES_ALL := guest/files/main.c $(FILES_SRC) guest/path.c guest/text.c
+FILES_ALL := guest/files/main.c $(FILES_SRC) guest/path.c guest/text.c lib/utf8.c
 FILES_CFLAGS := $(BASE) -O2 -g $(WARN) -fstack-protector-strong -D_FORTIFY_SOURCE=3 -fno-pie
 FILES_LIBS := -l:libpcre2-8.a
 
 build/sbx-files: $(patsubst %.c,$(OBJ)-files/%.o,$(FILES_ALL))
 	$(call say,LINK)
-	$(Q)$(CC) $(FILES_CFLAGS) -static -no-pie -Wl,--gc-sections -o $@ $^ $(FILES_LIBS)
+	$(Q)$(CC) $(FILES_CFLAGS) -static -no-pie -s -Wl,--gc-sections -o $@ $^ $(FILES_LIBS)
 
 $(OBJ)-files/%.o: %.c
 	@mkdir -p $(@D)

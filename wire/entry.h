@@ -24,6 +24,13 @@
 enum entry_type {
 	ENTRY_NONE = 0,
 	ENTRY_DONE, /* struct entry_done; the last record */
+
+	/* ---- list, glob, grep ---- */
+	ENTRY_ITEM,    /* list: struct entry_item, path, text of a link */
+	ENTRY_PATH,    /* glob: struct entry_path, path */
+	ENTRY_LINE,    /* grep: struct entry_line, path, text */
+	ENTRY_PROBLEM, /* all: struct entry_problem, path, text */
+
 	ENTRY_TYPES,
 };
 
@@ -36,17 +43,61 @@ struct entry_head {
 struct entry_done {
 	uint32_t version; /* AGENT_VERSION */
 	uint32_t flags;	  /* ENTRY_DONE_* */
-	uint64_t count;	  /* of what the command counts */
+	uint64_t count;	  /* list, glob, grep: problems; remove: what was removed */
 };
 
 #define ENTRY_DONE_TRUNCATED 1U /* there is more than was asked for */
 
-/* A checked record. */
+/* ---- list, glob, grep: paths are relative to where the search began, and any bytes but NUL ----
+ */
+
+#define ENTRY_PROBLEMS_MAX 100U /* that are told; all are counted */
+#define ENTRY_LINE_MAX 1024U	/* bytes of the text of a line */
+
+struct entry_item {
+	uint64_t size;
+	int64_t mtime_ns; /* since 1970 */
+	uint32_t mode;	  /* st_mode */
+	uint32_t uid;
+	uint32_t gid;
+	uint32_t path_len;
+	uint32_t link_len; /* of a symbolic link */
+	uint32_t reserved;
+};
+
+struct entry_path {
+	uint32_t path_len;
+	uint32_t reserved;
+};
+
+struct entry_line {
+	uint64_t number; /* from 1 */
+	uint32_t path_len;
+	uint32_t text_len; /* UTF-8 */
+};
+
+/* Something could not be read, and the search went on without it. */
+struct entry_problem {
+	uint32_t code; /* enum agent_code, never AGENT_OK */
+	uint32_t path_len;
+	uint32_t text_len; /* for a person; UTF-8 */
+	uint32_t reserved;
+};
+
+/* A checked record. path and text point into the bytes that it was read from. */
 struct entry {
 	enum entry_type type;
 	union {
 		struct entry_done done;
+		struct entry_item item;
+		struct entry_path path;
+		struct entry_line line;
+		struct entry_problem problem;
 	} u;
+	const uint8_t *path; /* neither empty nor with NUL; empty only in ENTRY_PROBLEM */
+	size_t path_len;
+	const uint8_t *text; /* what comes after the path; with ENTRY_ITEM any bytes but NUL */
+	size_t text_len;
 };
 
 /* Takes a record. 0, or a negative value that entry_feed() returns. */

@@ -6,9 +6,11 @@
 #include "guest/files/files.h"
 #include "guest/path.h"
 
+#define EMIT_PROBLEM_TEXT 128U
 #define EMIT_MAX 65536U /* as much as a pipe takes at once */
 
 static struct {
+	uint64_t problems;
 	size_t len;
 	uint8_t bytes[EMIT_MAX];
 } out;
@@ -49,6 +51,24 @@ void emit_record(enum entry_type type, const void *fixed, size_t n, const void *
 	emit_part(fixed, n);
 	emit_part(a, a_len);
 	emit_part(b, b_len);
+}
+
+void emit_problem(const char *path, size_t len, int err)
+{
+	const char *text = strerror(err);
+	struct entry_problem p = {
+	    .code = path_code(err),
+	    .path_len = (uint32_t)(len < ENTRY_PATH_MAX ? len : ENTRY_PATH_MAX),
+	    .text_len = (uint32_t)strnlen(text, EMIT_PROBLEM_TEXT),
+	};
+
+	if (out.problems++ < ENTRY_PROBLEMS_MAX)
+		emit_record(ENTRY_PROBLEM, &p, sizeof(p), path, p.path_len, text, p.text_len);
+}
+
+uint64_t emit_problems(void)
+{
+	return out.problems;
 }
 
 int emit_done(uint32_t flags, uint64_t count)

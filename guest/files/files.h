@@ -3,8 +3,10 @@
  * each request: it may take its time, and the guest's loop never waits for it.
  *
  * START HERE in guest/files/. main.c has the table of commands; options.c takes their arguments;
- * emit.c writes records (wire/entry.h). It runs as the root of its box and trusts nothing in it:
- * trees change while it looks at them. If it dies, the worker says that the request failed.
+ * root.c opens the place where they begin; emit.c writes records (wire/entry.h). list.c, glob.c,
+ * grep.c and remove.c are commands, over walk.c; match.c and ignore.c say what a search looks at.
+ * It runs as the root of its box and trusts nothing in it: trees change while it looks at them. If
+ * it dies, the worker says that the request failed.
  */
 #ifndef SBXD_GUEST_FILES_FILES_H
 #define SBXD_GUEST_FILES_FILES_H
@@ -20,6 +22,10 @@
 typedef int files_command(char *const *args);
 
 files_command version_run;
+files_command list_run;
+files_command glob_run;
+files_command grep_run;
+files_command remove_run;
 
 /* ---- options.c ---- */
 
@@ -38,6 +44,20 @@ struct option_field {
 /* Takes the arguments. 0, or an exit status after saying what is wrong with them. */
 int options_take(char *const *args, const struct option_field *fields, size_t count);
 
+/* ---- root.c ---- */
+
+/*
+ * Opens the directory at `path` for reading; links in it are followed, within the box. The
+ * descriptor, or -1 after saying why with *status set to an exit status.
+ */
+int root_open(const char *path, int *status);
+
+/*
+ * Opens the directory that `path` is in, and finds its last component (*name, in path), which may
+ * be anything. As root_open(), but it only names the place; "/" is refused.
+ */
+int root_open_parent(const char *path, const char **name, int *status);
+
 /* ---- emit.c ---- */
 
 /* Queues a record of up to three parts. If nobody reads it any more, the process ends. */
@@ -50,7 +70,13 @@ int emit_done(uint32_t flags, uint64_t count);
 /* Says on standard error why the command fails. Returns the exit status `code`. */
 int emit_failure(enum agent_code code, const struct text *why);
 
-/* The same for an errno: "<what> <path>: <reason>". */
+/* Says that something could not be read, for the reason of an errno, and goes on. */
+void emit_problem(const char *path, size_t len, int err);
+
+/* How often that was. */
+uint64_t emit_problems(void);
+
+/* emit_failure() for an errno: "<what> <path>: <reason>". */
 int emit_errno(const char *what, const char *path, int err);
 
 #endif

@@ -11,6 +11,10 @@ static const struct {
 	files_command *run;
 } commands[] = {
     {"version", version_run},
+    {"list", list_run},
+    {"glob", glob_run},
+    {"grep", grep_run},
+    {"remove", remove_run},
 };
 
 /* What nobody has asked for otherwise: whether there is a helper here, and which. */
