@@ -53,7 +53,8 @@ static int parse_item(struct entry *e, struct agent_cursor *c)
 	struct entry_item *i = &e->u.item;
 
 	if (agent_get_bytes(c, i, sizeof(*i)) != 0 || i->reserved != 0 || i->path_len == 0 ||
-	    i->link_len > ENTRY_PATH_MAX || take_texts(e, c, i->path_len, i->link_len) != 0)
+	    i->size > INT64_MAX || i->link_len > ENTRY_PATH_MAX ||
+	    take_texts(e, c, i->path_len, i->link_len) != 0)
 		return -EBADMSG;
 	return memchr(e->text, '\0', e->text_len) == NULL ? 0 : -EBADMSG;
 }
@@ -71,8 +72,9 @@ static int parse_line(struct entry *e, struct agent_cursor *c)
 {
 	struct entry_line *l = &e->u.line;
 
-	if (agent_get_bytes(c, l, sizeof(*l)) != 0 || l->number == 0 || l->path_len == 0 ||
-	    l->text_len > ENTRY_LINE_MAX || take_texts(e, c, l->path_len, l->text_len) != 0)
+	if (agent_get_bytes(c, l, sizeof(*l)) != 0 || l->number == 0 || l->number > INT64_MAX ||
+	    l->path_len == 0 || l->text_len > ENTRY_LINE_MAX ||
+	    take_texts(e, c, l->path_len, l->text_len) != 0)
 		return -EBADMSG;
 	return text_is_utf8(e) ? 0 : -EBADMSG;
 }
@@ -92,7 +94,8 @@ static int parse_done(struct entry *e, struct agent_cursor *c)
 {
 	if (agent_get_bytes(c, &e->u.done, sizeof(e->u.done)) != 0)
 		return -EBADMSG;
-	if (e->u.done.version != AGENT_VERSION || (e->u.done.flags & ~ENTRY_DONE_TRUNCATED) != 0)
+	if (e->u.done.version != AGENT_VERSION || e->u.done.count > INT64_MAX ||
+	    (e->u.done.flags & ~ENTRY_DONE_TRUNCATED) != 0)
 		return -EBADMSG;
 	return 0;
 }

@@ -8,8 +8,9 @@
  * writes one line for a person to standard error and exits with an enum agent_code; what came
  * before counts for nothing.
  *
- * Little endian, no padding; a change of any of this is a change of AGENT_VERSION. The box is
- * hostile: entry_feed() checks every record before anybody looks into it.
+ * Little endian, no padding; a change of any of this is a change of AGENT_VERSION. No number is
+ * larger than INT64_MAX: not everybody who reads JSON takes more. The box is hostile: entry_feed()
+ * checks every record before anybody looks into it.
  */
 #ifndef SBXD_WIRE_ENTRY_H
 #define SBXD_WIRE_ENTRY_H

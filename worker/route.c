@@ -15,6 +15,13 @@ static const struct route routes[] = {
     {HTTP_POST, {"run"}, RUN_BODY_MAX, run_begin},
     {HTTP_GET, {"fs", "read"}, 0, files_begin_read},
     {HTTP_PUT, {"fs", "write"}, FILES_WRITE_MAX, files_begin_write},
+    {HTTP_GET, {"fs", "stat"}, 0, files_begin_stat},
+    {HTTP_GET, {"fs", "list"}, 0, files_begin_list},
+    {HTTP_GET, {"fs", "glob"}, 0, files_begin_glob},
+    {HTTP_GET, {"fs", "grep"}, 0, files_begin_grep},
+    {HTTP_POST, {"fs", "mkdir"}, FILES_BODY_MAX, files_begin_mkdir},
+    {HTTP_DELETE, {"fs"}, 0, files_begin_remove},
+    {HTTP_POST, {"fs", "rename"}, FILES_BODY_MAX, files_begin_rename},
 };
 
 #define ROUTES (sizeof(routes) / sizeof(routes[0]))

@@ -151,8 +151,10 @@ static void test_nonsense_is_refused(void **state)
 	static const struct entry_done done = {.version = AGENT_VERSION};
 	static const struct entry_done other = {.version = AGENT_VERSION + 1};
 	static const struct entry_done flags = {.version = AGENT_VERSION, .flags = ~0U};
+	static const struct entry_done many = {.version = AGENT_VERSION, .count = 1ULL << 63};
 	static const struct entry_item item = {.path_len = 1, .link_len = 1};
 	static const struct entry_item item_reserved = {.path_len = 1, .reserved = 1};
+	static const struct entry_item item_size = {.path_len = 1, .size = 1ULL << 63};
 	static const struct entry_item item_path = {.path_len = ENTRY_PATH_MAX + 1};
 	static const struct entry_item item_link = {.path_len = 1, .link_len = ENTRY_PATH_MAX + 1};
 	static const struct entry_path path = {.path_len = 2};
@@ -160,6 +162,8 @@ static void test_nonsense_is_refused(void **state)
 	static const struct entry_path path_reserved = {.path_len = 2, .reserved = 1};
 	static const struct entry_line line = {.number = 1, .path_len = 1, .text_len = 1};
 	static const struct entry_line line_zero = {.path_len = 1, .text_len = 1};
+	static const struct entry_line line_far = {
+	    .number = 1ULL << 63, .path_len = 1, .text_len = 1};
 	static const struct entry_line line_long = {
 	    .number = 1, .path_len = 1, .text_len = ENTRY_LINE_MAX + 1};
 	static const struct entry_problem problem = {.code = AGENT_E_IO, .text_len = 2};
@@ -185,18 +189,21 @@ static void test_nonsense_is_refused(void **state)
 	    {{.type = ENTRY_DONE, .size = 0}, "", 0, "", 0},
 	    {{.type = ENTRY_DONE, .size = sizeof(other)}, FIXED(other), "", 0},
 	    {{.type = ENTRY_DONE, .size = sizeof(flags)}, FIXED(flags), "", 0},
+	    {{.type = ENTRY_DONE, .size = sizeof(many)}, FIXED(many), "", 0},
 	    {{.type = ENTRY_ITEM, .size = sizeof(item) + 1}, FIXED(item), "p", 1},
 	    {{.type = ENTRY_ITEM, .size = sizeof(item) + 3}, FIXED(item), "plx", 3},
 	    {{.type = ENTRY_ITEM, .size = sizeof(item) + 2}, FIXED(item), "\0l", 2},
 	    {{.type = ENTRY_ITEM, .size = sizeof(item) + 2}, FIXED(item), "p\0", 2},
 	    {{.type = ENTRY_ITEM, .size = sizeof(item) + 1}, FIXED(item_reserved), "p", 1},
 	    {{.type = ENTRY_ITEM, .size = sizeof(item) + 1}, FIXED(item_path), "p", 1},
+	    {{.type = ENTRY_ITEM, .size = sizeof(item) + 1}, FIXED(item_size), "p", 1},
 	    {{.type = ENTRY_ITEM, .size = sizeof(item) + 1}, FIXED(item_link), "p", 1},
 	    {{.type = ENTRY_PATH, .size = sizeof(path) + 1}, FIXED(path), "p", 1},
 	    {{.type = ENTRY_PATH, .size = sizeof(path) + 2}, FIXED(path_reserved), "pp", 2},
 	    {{.type = ENTRY_PATH, .size = sizeof(path)}, FIXED(no_path), "", 0},
 	    {{.type = ENTRY_LINE, .size = sizeof(line) + 2}, FIXED(line), "p\xff", 2},
 	    {{.type = ENTRY_LINE, .size = sizeof(line) + 2}, FIXED(line_zero), "px", 2},
+	    {{.type = ENTRY_LINE, .size = sizeof(line) + 2}, FIXED(line_far), "px", 2},
 	    {{.type = ENTRY_LINE, .size = sizeof(line) + 2}, FIXED(line_long), "px", 2},
 	    {{.type = ENTRY_PROBLEM, .size = sizeof(problem) + 2}, FIXED(problem), "n\xff", 2},
 	    {{.type = ENTRY_PROBLEM, .size = sizeof(problem) + 2}, FIXED(problem_ok), "no", 2},
