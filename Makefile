@@ -91,7 +91,7 @@ SIM_SRC := tests/sim/actors.c tests/sim/check.c tests/sim/clients.c tests/sim/le
 SIM_NEEDS := lib/clock.c lib/fault.c lib/log.c lib/utf8.c shm/scope_lock.c shm/slot.c
 BENCH_SRC := tests/bench/bench.c tests/bench/bench_acquire.c tests/bench/bench_base.c tests/bench/bench_box.c \
 	tests/bench/bench_calls.c tests/bench/bench_counter.c tests/bench/bench_daemon.c tests/bench/bench_dir.c \
-	tests/bench/bench_events.c tests/bench/bench_flat.c tests/bench/bench_fleet.c tests/bench/bench_http.c \
+	tests/bench/bench_events.c tests/bench/bench_files.c tests/bench/bench_flat.c tests/bench/bench_fleet.c tests/bench/bench_http.c \
 	tests/bench/bench_recovery.c tests/bench/bench_report.c tests/bench/bench_restart.c
 SBXD_SRC := $(SUPERVISOR_SRC) $(POOL_SRC) $(CONFIG_SRC)
 

@@ -55,6 +55,8 @@ static int path_stat(struct guest *g, struct channel *c, struct path_job *j)
 		return errno;
 	if (S_ISLNK(st.st_mode))
 		len = readlinkat(fd, "", link, sizeof(link));
+	if (len < 0 && (errno == EACCES || errno == EPERM))
+		len = 0; /* one of /proc: it is there, and nobody shall know where it leads */
 	if (len < 0 || len == (ssize_t)sizeof(link))
 		return len < 0 ? errno : ENAMETOOLONG;
 	as = (struct agent_stat){

@@ -62,12 +62,15 @@ int glob_run(char *const *args)
 	};
 	int status = options_take(args, fields, sizeof(fields) / sizeof(fields[0]));
 	int root;
+	int err;
 
 	if (status == 0)
 		status = match_take(&g.match, "pattern", pattern);
 	root = status != 0 ? -1 : root_open(path, &status);
 	if (root < 0)
 		return status;
-	walk_tree(root, &ops, &g);
+	err = walk_tree(root, &ops, &g);
+	if (err != 0)
+		return emit_errno("cannot read", path, err);
 	return emit_done(g.truncated ? ENTRY_DONE_TRUNCATED : 0, emit_problems());
 }

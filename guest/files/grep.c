@@ -245,6 +245,7 @@ int grep_run(char *const *args)
 	};
 	int status;
 	int root;
+	int err;
 
 	g.left = UINT64_MAX;
 	status = options_take(args, fields, sizeof(fields) / sizeof(fields[0]));
@@ -253,7 +254,9 @@ int grep_run(char *const *args)
 	root = status != 0 ? -1 : root_open(path, &status);
 	if (root < 0)
 		return status;
-	walk_tree(root, &ops, &g);
+	err = walk_tree(root, &ops, &g);
+	if (err != 0)
+		return emit_errno("cannot read", path, err);
 	if (g.status != 0)
 		return g.status;
 	return emit_done(g.truncated ? ENTRY_DONE_TRUNCATED : 0, emit_problems());

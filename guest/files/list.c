@@ -46,8 +46,12 @@ static int list_item(const struct walk_item *item)
 		return errno;
 	if (S_ISLNK(st.st_mode))
 		link_len = read_link(item, link);
-	if (link_len < 0)
-		return errno == EINVAL ? ENOENT : errno; /* EINVAL: replaced meanwhile */
+	if (link_len < 0 && (errno == ENOENT || errno == EINVAL)) /* EINVAL: replaced meanwhile */
+		return ENOENT;
+	if (link_len < 0) { /* it is there, and nobody shall know where it leads */
+		emit_problem(item->path, item->path_len, errno);
+		link_len = 0;
+	}
 	e = (struct entry_item){
 	    .size = (uint64_t)st.st_size,
 	    .mtime_ns =
@@ -103,8 +107,12 @@ int list_run(char *const *args)
 	int status = options_take(args, fields, sizeof(fields) / sizeof(fields[0]));
 	int root = status != 0 ? -1 : root_open(path, &status);
 
+	int err;
+
 	if (root < 0)
 		return status;
-	walk_tree(root, &ops, &l);
+	err = walk_tree(root, &ops, &l);
+	if (err != 0)
+		return emit_errno("cannot read", path, err);
 	return emit_done(l.truncated ? ENTRY_DONE_TRUNCATED : 0, emit_problems());
 }

@@ -30,7 +30,8 @@ int main(int argc, char **argv)
 {
 	struct text why;
 
-	(void)prctl(PR_SET_NAME, "sbx-files"); /* it was started by a descriptor, which is no name */
+	(void)prctl(
+	    PR_SET_NAME, "sbx-files"); /* it was started by a descriptor, which is no name */
 	for (size_t i = 0; argc > 1 && i < sizeof(commands) / sizeof(commands[0]); i++)
 		if (strcmp(argv[1], commands[i].name) == 0)
 			return commands[i].run(argv + 2);

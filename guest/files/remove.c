@@ -69,12 +69,15 @@ static int remove_tree(struct removal *r, int parent, const char *name)
 	    .deepest = SIZE_MAX,
 	};
 	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int err;
 
 	if (fd < 0)
 		return errno;
-	walk_tree(fd, &ops, r);
-	if (r->err != 0)
-		return r->err;
+	err = walk_tree(fd, &ops, r);
+	if (err == 0)
+		err = r->err;
+	if (err != 0)
+		return err;
 	if (unlinkat(parent, name, AT_REMOVEDIR) != 0)
 		return errno;
 	r->removed++;

@@ -156,7 +156,7 @@ static bool is_gone(int err)
 static void report(struct walk *w, size_t path_len, int err)
 {
 	if (!is_gone(err))
-		w->ops->problem(w->ctx, path_len > 0 ? w->path : "", path_len, err);
+		w->ops->problem(w->ctx, w->path, path_len, err);
 }
 
 /* Closes the directory that is the farthest from where we are, when there are too many. */
@@ -189,10 +189,10 @@ static int push(struct walk *w, int fd, size_t path_len, size_t name_len)
 	f.ino = st.st_ino;
 	limit_fds(w);
 	err = read_names(w, &f);
-	if (err != 0)
-		report(w, path_len, err); /* and goes on with what there is */
-	w->frames[w->depth++] = f;
-	return 0;
+	w->frames[w->depth++] = f; /* with as much as there is */
+	if (err != 0 && w->depth > 1)
+		report(w, path_len, err);
+	return w->depth > 1 ? 0 : err;
 }
 
 /* Opens again the directory that is one above `child`. 0 or an errno. */
@@ -340,14 +340,12 @@ static bool step(struct walk *w)
 	return verdict != WALK_STOP;
 }
 
-void walk_tree(int root, const struct walk_ops *ops, void *ctx)
+int walk_tree(int root, const struct walk_ops *ops, void *ctx)
 {
 	struct walk w = {.ops = ops, .ctx = ctx};
-	bool on = true;
 	int err = push(&w, root, 0, 0);
+	bool on = err == 0;
 
-	if (err != 0)
-		ops->problem(ctx, "", 0, err);
 	while (on && w.depth > 0) {
 		const struct frame *f = &w.frames[w.depth - 1];
 
@@ -362,4 +360,5 @@ void walk_tree(int root, const struct walk_ops *ops, void *ctx)
 	free(w.names);
 	free(w.order);
 	free(w.path);
+	return err;
 }

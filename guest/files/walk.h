@@ -42,7 +42,8 @@ struct walk_ops {
 	size_t deepest; /* bytes of the longest path; what is longer is a problem */
 };
 
-/* Walks below root, a directory open for reading, which is taken over. */
-void walk_tree(int root, const struct walk_ops *ops, void *ctx);
+/* Walks below root, a directory open for reading, which is taken over. 0, or an errno: root itself
+ * cannot be read. */
+int walk_tree(int root, const struct walk_ops *ops, void *ctx);
 
 #endif

@@ -17,6 +17,7 @@ int bench_warm(uint32_t boxes);
 int bench_cold(uint32_t boxes);
 int bench_run(uint32_t boxes);
 int bench_read(uint32_t boxes);
+int bench_files(uint32_t boxes);
 int bench_memory(uint32_t boxes);
 int bench_events(uint32_t boxes);
 int bench_recovery(uint32_t boxes);

@@ -103,7 +103,7 @@ static void walk_with(struct trip *t, const struct walk_ops *how)
 	assert_true(fd >= 0);
 	t->len = t->entries = t->fds = t->deepest = 0;
 	t->seen[0] = '\0';
-	walk_tree(fd, how, t);
+	assert_int_equal(walk_tree(fd, how, t), 0);
 	assert_int_equal(count_fds(), fds);
 }
 
@@ -299,6 +299,22 @@ static void test_closed_directory(void **state)
 	assert_string_equal(t->seen, "closed\n!13 closed\nopen\n");
 }
 
+/* That nothing is found in what cannot be read says nothing. */
+static void test_closed_root(void **state)
+{
+	struct trip *t = *state;
+	int fd = open("/proc/1/map_files", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int rc;
+
+	if (fd < 0 || geteuid() != 0)
+		skip();
+	assert_int_equal(seteuid(NOBODY), 0);
+	rc = walk_tree(fd, &ops, t);
+	assert_int_equal(seteuid(0), 0);
+	assert_int_equal(rc, EACCES);
+	assert_int_equal(t->len, 0);
+}
+
 static void test_wide_directory(void **state)
 {
 	enum { FILES = 20000 };
@@ -329,6 +345,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_moved_meanwhile, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_changed_meanwhile, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_closed_directory, setup, teardown),
+	    cmocka_unit_test_setup_teardown(test_closed_root, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_wide_directory, setup, teardown),
 	};
 
