@@ -139,7 +139,7 @@ static int read_names(struct walk *w, struct frame *f)
 		err = -take_entries(w, bytes, (size_t)n);
 	}
 	f->end = w->order_len;
-	if (w->ops->sorted)
+	if (w->ops->sorted && f->end > f->first)
 		qsort_r(w->order + f->first, f->end - f->first, sizeof(*w->order), compare_names,
 		    w->names);
 	return err;
@@ -298,7 +298,9 @@ static unsigned char look_at_type(int dir, const char *name)
 {
 	struct stat st;
 
-	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? IFTODT(st.st_mode) : DT_UNKNOWN;
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		return DT_UNKNOWN;
+	return (unsigned char)IFTODT(st.st_mode);
 }
 
 /* Goes into the directory that the item is. */
