@@ -46,7 +46,7 @@ SHM_SRC := shm/event.c shm/hist.c shm/index.c shm/lease.c shm/names.c shm/reader
 	shm/scope_lock.c shm/segment.c shm/segment_attach.c shm/segment_check.c shm/segment_rebuild.c \
 	shm/segment_validate.c shm/slot.c \
 	shm/warm.c
-WIRE_SRC := wire/agent.c wire/api_error.c wire/base64.c wire/control.c wire/http_chunk.c wire/http_engine.c \
+WIRE_SRC := wire/agent.c wire/api_error.c wire/base64.c wire/control.c wire/entry.c wire/http_chunk.c wire/http_engine.c \
 	wire/http_fields.c wire/http_parse.c wire/http_reply.c wire/http_uri.c wire/json_in.c wire/json_out.c \
 	wire/rendezvous.c wire/websocket.c wire/websocket_handshake.c
 DRIVER_SRC := drivers/namespace/adopt.c drivers/namespace/cgroup.c drivers/namespace/cgroup_find.c \
@@ -60,8 +60,9 @@ WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worke
 	worker/box_adopt.c worker/box_check.c worker/box_end.c worker/command_request.c worker/confine.c \
 	worker/confine_filter.c worker/conn.c worker/conn_body.c worker/conn_open.c worker/conn_reply.c \
 	worker/conn_upgrade.c worker/conn_ws.c worker/control_link.c worker/exec.c worker/exec_api.c worker/exec_attach.c \
-	worker/exec_keep.c worker/exec_output.c worker/exec_request.c worker/exec_start.c worker/files_query.c \
-	worker/files_read.c worker/files_write.c worker/janitor.c worker/op.c worker/report.c worker/route.c \
+	worker/exec_keep.c worker/exec_output.c worker/exec_request.c worker/exec_start.c worker/files_glob.c \
+	worker/files_grep.c worker/files_helper.c worker/files_json.c worker/files_list.c worker/files_path.c \
+	worker/files_query.c worker/files_read.c worker/files_remove.c worker/files_walk.c worker/files_write.c worker/janitor.c worker/op.c worker/report.c worker/route.c \
 	worker/run.c worker/run_buffer.c worker/run_request.c worker/run_stream.c worker/service.c
 POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_due.c supervisor/pool_lease.c \
 	supervisor/pool_life.c supervisor/pool_queue.c supervisor/pool_release.c supervisor/pool_restore.c \
@@ -76,9 +77,12 @@ SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_bo
 	supervisor/perform.c supervisor/programs.c supervisor/publish.c supervisor/reconcile.c supervisor/record.c \
 	supervisor/restore.c supervisor/routes.c supervisor/service.c supervisor/settings.c supervisor/spawn.c supervisor/usage.c supervisor/worker_adopt.c \
 	supervisor/worker_link.c supervisor/worker_msg.c supervisor/worker_start.c
-GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_read.c guest/file_sync.c guest/file_write.c \
+GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_path.c guest/file_read.c guest/file_sync.c guest/file_write.c \
 	guest/kill.c guest/mux.c guest/mux_input.c guest/out.c guest/path.c guest/shim.c guest/shim_run.c \
 	guest/sink.c guest/sys_clone.c guest/text.c guest/tree.c guest/users.c
+FILES_SRC := guest/files/emit.c guest/files/glob.c guest/files/grep.c guest/files/ignore.c guest/files/lines.c \
+	guest/files/list.c guest/files/match.c guest/files/options.c guest/files/regex.c guest/files/remove.c \
+	guest/files/root.c guest/files/walk.c
 CONFIG_SRC := supervisor/config.c supervisor/config_env.c supervisor/config_print.c supervisor/config_table.c \
 	supervisor/config_value.c supervisor/config_yaml.c supervisor/options.c supervisor/rundir.c supervisor/yaml_file.c
 CTL_SRC := tools/cli_boxes.c tools/cli_call.c tools/cli_command.c tools/cli_doctor.c tools/cli_events.c \
@@ -92,14 +96,14 @@ SIM_SRC := tests/sim/actors.c tests/sim/check.c tests/sim/clients.c tests/sim/le
 SIM_NEEDS := lib/clock.c lib/fault.c lib/log.c lib/utf8.c shm/scope_lock.c shm/slot.c
 BENCH_SRC := tests/bench/bench.c tests/bench/bench_acquire.c tests/bench/bench_base.c tests/bench/bench_box.c \
 	tests/bench/bench_calls.c tests/bench/bench_counter.c tests/bench/bench_daemon.c tests/bench/bench_dir.c \
-	tests/bench/bench_events.c tests/bench/bench_exec.c tests/bench/bench_flat.c tests/bench/bench_fleet.c tests/bench/bench_http.c \
+	tests/bench/bench_events.c tests/bench/bench_exec.c tests/bench/bench_files.c tests/bench/bench_flat.c tests/bench/bench_fleet.c tests/bench/bench_http.c \
 	tests/bench/bench_recovery.c tests/bench/bench_report.c tests/bench/bench_restart.c
 SBXD_SRC := $(SUPERVISOR_SRC) $(POOL_SRC) $(CONFIG_SRC)
 
 # ---- programs ------------------------------------------------------------------------------------------------------
 
 OBJ := build/obj
-PROGRAMS := build/sbxd build/sbx-worker build/sbx-guest build/sbxctl
+PROGRAMS := build/sbxd build/sbx-worker build/sbx-guest build/sbx-files build/sbxctl
 
 CORE_SRC := $(LIB_SRC) $(SHM_SRC) $(WIRE_SRC)
 WORKER_LIBS := -ljansson $(HTTP_LIBS) -lseccomp -lcrypto -pthread
@@ -136,7 +140,21 @@ build/sbx-guest: $(patsubst %.c,$(OBJ)-guest/%.o,$(GUEST_ALL))
 	$(call say,LINK)
 	$(Q)$(MUSL_CC) $(GUEST_CFLAGS) -static -no-pie -Wl,--gc-sections -Wl,-z,norelro -o $@ $^
 
-unit: build/sbx-guest # its tests drive the real one
+# Its helper is alone too, but with glibc: that is what the distribution's PCRE2 was made for.
+FILES_ALL := guest/files/main.c $(FILES_SRC) guest/path.c guest/text.c lib/utf8.c
+FILES_CFLAGS := $(BASE) -O2 -g $(WARN) -fstack-protector-strong -D_FORTIFY_SOURCE=3 -fno-pie
+FILES_LIBS := -l:libpcre2-8.a
+
+build/sbx-files: $(patsubst %.c,$(OBJ)-files/%.o,$(FILES_ALL))
+	$(call say,LINK)
+	$(Q)$(CC) $(FILES_CFLAGS) -static -no-pie -s -Wl,--gc-sections -o $@ $^ $(FILES_LIBS)
+
+$(OBJ)-files/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(CC) $(FILES_CFLAGS) -ffunction-sections -fdata-sections -c -o $@ $<
+
+unit: build/sbx-guest build/sbx-files # its tests drive the real ones
 
 $(OBJ)-guest/%.o: %.c
 	@mkdir -p $(@D)
@@ -151,14 +169,14 @@ CHK_CFLAGS := $(BASE) -O1 -g $(WARN) -DSBX_FAULTS -fPIE $(if $(SAN),-fsanitize=$
 CHK_LDFLAGS := -pie $(if $(SAN),-fsanitize=$(SAN))
 chk = $(patsubst %.c,$(CHK)/obj/%.o,$(1))
 
-TESTED_SRC := $(CORE_SRC) $(DIGEST_SRC) $(DRIVER_SRC) $(WORKER_SRC) $(SBXD_SRC) $(GUEST_SRC) \
+TESTED_SRC := $(CORE_SRC) $(DIGEST_SRC) $(DRIVER_SRC) $(WORKER_SRC) $(SBXD_SRC) $(GUEST_SRC) $(FILES_SRC) \
 	$(filter-out tools/sbxctl.c,$(CTL_SRC))
 # Threads meet in the table and in the log. What starts whole processes gains nothing from SAN=thread.
 SAN_THREAD := $(filter thread,$(SAN))
 UNIT_DIRS := $(if $(SAN_THREAD),lib shm supervisor tools wire,*)
 UNIT_SRC := $(sort $(wildcard $(UNIT_DIRS:%=tests/unit/%/test_*.c)))
 UNIT_BIN := $(patsubst tests/%.c,$(CHK)/%,$(UNIT_SRC))
-TEST_LIBS := -lcmocka -ljansson $(HTTP_LIBS) -lyaml -lbsd -lcrypto -lseccomp -lwslay -pthread
+TEST_LIBS := -lcmocka -ljansson $(HTTP_LIBS) -lpcre2-8 -lyaml -lbsd -lcrypto -lseccomp -lwslay -pthread
 
 $(CHK)/sbxd: $(call chk,supervisor/main.c $(SBXD_SRC) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)
@@ -172,7 +190,7 @@ $(CHK)/sbxctl: $(call chk,$(CTL_SRC) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)
 	$(Q)$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^ $(CTL_LIBS)
 
-$(CHK)/sbx-guest: build/sbx-guest
+$(CHK)/sbx-guest $(CHK)/sbx-files: $(CHK)/%: build/%
 	@mkdir -p $(@D)
 	$(call say,COPY)
 	$(Q)cp $< $@
@@ -202,7 +220,7 @@ $(CHK)/obj/%.o: %.c
 
 .PHONY: unit
 unit: $(UNIT_BIN) check-programs
-	$(Q)SBX_GUEST=$(CHK)/sbx-guest SBX_WORKER=$(CHK)/sbx-worker tests/run_unit.sh $(UNIT_BIN)
+	$(Q)SBX_GUEST=$(CHK)/sbx-guest SBX_FILES=$(CHK)/sbx-files SBX_WORKER=$(CHK)/sbx-worker tests/run_unit.sh $(UNIT_BIN)
 
 # ---- simulation ----------------------------------------------------------------------------------------------------
 
@@ -272,7 +290,7 @@ fuzz: $(FUZZ_BIN)
 
 # ---- tests ---------------------------------------------------------------------------------------------------------
 
-CHECK_PROGRAMS := $(CHK)/sbxd $(CHK)/sbx-worker $(CHK)/sbx-guest $(CHK)/sbxctl
+CHECK_PROGRAMS := $(CHK)/sbxd $(CHK)/sbx-worker $(CHK)/sbx-guest $(CHK)/sbx-files $(CHK)/sbxctl
 INTEG := $(sort $(patsubst tests/integ/%.py,%,$(wildcard tests/integ/test_*.py)))
 
 # What check runs after building. Sanitized programs do not run under valgrind.
@@ -290,7 +308,7 @@ check-built: $(UNIT_BIN) $(CHK)/conformance $(CHK)/pool_sim check-programs $(cal
 check-programs: $(CHECK_PROGRAMS)
 
 conformance: $(CHK)/conformance check-programs
-	$(Q)SBX_GUEST=$(CHK)/sbx-guest SBX_WORKER=$(CHK)/sbx-worker $(CHK)/conformance
+	$(Q)SBX_GUEST=$(CHK)/sbx-guest SBX_FILES=$(CHK)/sbx-files SBX_WORKER=$(CHK)/sbx-worker $(CHK)/conformance
 
 integ: check-programs
 	$(Q)cd tests/integ && SBX_SAN=$(SAN) SBX_BUILD=$(CURDIR)/$(CHK) python3 -m unittest $(if $(V),-v) $(or $(TEST),$(INTEG))
@@ -376,7 +394,7 @@ compdb:
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/sbxd
 	install -m 755 build/sbxd build/sbxctl $(DESTDIR)$(PREFIX)/bin
-	install -m 755 build/sbx-worker build/sbx-guest $(DESTDIR)$(PREFIX)/libexec/sbxd
+	install -m 755 build/sbx-worker build/sbx-guest build/sbx-files $(DESTDIR)$(PREFIX)/libexec/sbxd
 
 clean:
 	rm -rf build compile_commands.json

@@ -56,7 +56,8 @@ struct driver_spec {
 	uint32_t cpus_milli; /* 0: no limit */
 	uint32_t disk_mib;
 	uint32_t pids_max;
-	int guest;	      /* the sbx-guest binary, open for reading */
+	int guest;  /* the sbx-guest binary, open for reading */
+	int helper; /* the sbx-files binary, which sbx-guest gets as descriptor 3; -1: none */
 	uint64_t deadline_ns; /* CLOCK_MONOTONIC */
 	/*
 	 * Called once, as soon as the box's first process exists and before it may do anything: so

@@ -151,6 +151,7 @@ static int plan_file(
 	p->envp = r->envp;
 	p->search = NULL;
 	p->candidate = NULL;
+	p->program = -1;
 	if ((r->head.flags & AGENT_EXEC_SHELL) != 0) {
 		plan_shell(p, r, x);
 		return 0;
@@ -173,6 +174,30 @@ static int plan_no_memory(enum agent_code *code, struct text *why)
 	return -ENOMEM;
 }
 
+/* sbx-files as we are ourselves: nothing of the request but its arguments. 0 or an errno value. */
+static int plan_helper(const struct guest *g, struct shim_plan *p, struct agent_exec_request *r,
+    enum agent_code *code, struct text *why)
+{
+	if (*r->user != '\0' || *r->cwd != '\0') {
+		*code = AGENT_E_INVALID;
+		text_add(why, "the file helper has no user and no directory of its own");
+		return -EINVAL;
+	}
+	if (g->helper_fd < 0) {
+		*code = AGENT_E_EXEC;
+		text_add(why, "this box has no file helper (sbx-files)");
+		return -ENOENT;
+	}
+	p->file = "sbx-files";
+	p->program = g->helper_fd;
+	p->argv = r->argv;
+	p->envp = r->envp;
+	p->set_user = false;
+	memset(p->cwd, 0, sizeof(p->cwd));
+	p->cwd[0] = "/";
+	return 0;
+}
+
 int command_plan(struct guest *g, struct command *cmd, const uint8_t *request, size_t n,
     enum agent_code *code, struct text *why)
 {
@@ -193,6 +218,8 @@ int command_plan(struct guest *g, struct command *cmd, const uint8_t *request, s
 	if (x == NULL)
 		return plan_no_memory(code, why);
 	r = agent_exec_copy(request, n, x + 1);
+	if ((r->head.flags & AGENT_EXEC_HELPER) != 0)
+		return plan_helper(g, &cmd->shim->plan, r, code, why);
 	if (*r->cwd != '\0' && !path_is_valid(r->cwd, strlen(r->cwd))) {
 		*code = AGENT_E_INVALID_PATH;
 		text_add(why, "not an absolute path without \"..\": ");

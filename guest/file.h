@@ -1,5 +1,5 @@
 /*
- * file: AGENT_READ, AGENT_WRITE and AGENT_SYNC. sbx-guest.
+ * file: AGENT_READ, AGENT_WRITE, AGENT_PATH and AGENT_SYNC. sbx-guest.
  *
  * If we die here PID 1 is dead and the kernel ends the box; a temporary name (".sbx-<hex>.tmp") may
  * be left in it.
@@ -50,6 +50,7 @@ struct file_writer {
 
 extern const struct operation file_read_operation;
 extern const struct operation file_write_operation;
+extern const struct operation file_path_operation;
 
 #define FILE_PING_MAX 64U
 

@@ -2,7 +2,8 @@
  * main: sbx-guest, PID 1 of a box, or a plain agent in an environment that has its own init.
  *
  * Descriptor 0 is the stream from the worker, 1 the stream to it (they may be the same socket), 2
- * is /dev/null. If we die the kernel ends the box.
+ * is /dev/null, and 3 is the file helper's program, if there is one. If we die the kernel ends
+ * the box.
  *
  * The order of the start is the order of need: nobody may look into us before HELLO is out, and
  * what HELLO does not need comes after it, while the worker is reading it.
@@ -19,10 +20,13 @@
 #include "guest/mux.h"
 #include "guest/sys.h"
 
+#define GUEST_FD_HELPER 3
+
 static const struct operation *const operations[MUX_OPS] = {
     [AGENT_EXEC] = &command_operation,
     [AGENT_READ] = &file_read_operation,
     [AGENT_WRITE] = &file_write_operation,
+    [AGENT_PATH] = &file_path_operation,
 };
 
 /* All signals are blocked: SIGCHLD comes through a descriptor, a broken pipe is an error of
@@ -51,6 +55,16 @@ static int set_nonblock(int fd)
 	return flags < 0 ? -1 : fcntl(fd, F_SETFL, flags | O_NONBLOCK);
 }
 
+/* Whoever started us may have left something else open there. */
+static int find_helper(void)
+{
+	struct stat st;
+
+	if (fstat(GUEST_FD_HELPER, &st) != 0 || !S_ISREG(st.st_mode) || (st.st_mode & 0111) == 0)
+		return -1;
+	return fcntl(GUEST_FD_HELPER, F_SETFD, FD_CLOEXEC) == 0 ? GUEST_FD_HELPER : -1;
+}
+
 static int start(struct guest *g)
 {
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
@@ -64,6 +78,7 @@ static int start(struct guest *g)
 		return -1;
 	if (fcntl(STDERR_FILENO, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0)
 		return -1;
+	g->helper_fd = find_helper();
 	(void)umask(022);
 	(void)chdir("/"); /* there is always one */
 	g->root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);

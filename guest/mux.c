@@ -36,6 +36,7 @@ void mux_init(struct guest *g, int in_fd, int out_fd)
 	g->in_fd = in_fd;
 	g->sig_fd = -1;
 	g->root_fd = -1;
+	g->helper_fd = -1;
 	g->syncing.fd = -1;
 	g->killer.tree.dir = -1;
 	out_init(&g->out, out_fd);

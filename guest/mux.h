@@ -2,9 +2,9 @@
  * mux: the one loop of sbx-guest, its channels, and what a kind of operation looks like to it.
  *
  * START HERE in guest/. mux_input.c takes frames from the worker and hands them to the operation
- * of their channel; mux.c waits and steps operations; command.c, file_read.c and file_write.c are
- * the operations; shim.c keeps the tree of a command together and kill.c ends it. If we die here,
- * PID 1 dies and the kernel ends the whole box.
+ * of their channel; mux.c waits and steps operations; command.c, file_read.c, file_write.c and
+ * file_path.c are the operations; shim.c keeps the tree of a command together and kill.c ends it.
+ * If we die here, PID 1 dies and the kernel ends the whole box.
  */
 #ifndef SBXD_GUEST_MUX_H
 #define SBXD_GUEST_MUX_H
@@ -100,8 +100,9 @@ struct mux_round {
 struct guest {
 	int in_fd;
 	int sig_fd;
-	int root_fd; /* "/", O_PATH */
-	bool init;   /* we are PID 1 */
+	int root_fd;   /* "/", O_PATH */
+	int helper_fd; /* sbx-files, to be executed; -1: there is none */
+	bool init;     /* we are PID 1 */
 	pid_t pid;
 	uint64_t now; /* CLOCK_MONOTONIC ns, of this round */
 
@@ -130,7 +131,7 @@ struct guest {
 	uint8_t in[MUX_INPUT_MAX];
 };
 
-#define MUX_OPS (AGENT_WRITE + 1)
+#define MUX_OPS (AGENT_PATH + 1)
 
 /* Prepares everything but descriptors. */
 void mux_init(struct guest *g, int in_fd, int out_fd);

@@ -216,6 +216,7 @@ static int take_frame(struct guest *g, const struct agent_head *h, const uint8_t
 	case AGENT_EXEC:
 	case AGENT_READ:
 	case AGENT_WRITE:
+	case AGENT_PATH:
 		return h->channel == 0 ? -EBADMSG : take_request(g, h, payload);
 	default:
 		return take_for_channel(g, h, payload);

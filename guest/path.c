@@ -54,6 +54,20 @@ int path_open(int root_fd, const char *path, int flags, unsigned int mode)
 	return fd < 0 ? -errno : (int)fd;
 }
 
+int path_open_parent(int root_fd, const char *path, const char **name)
+{
+	const char *slash = strrchr(path, '/');
+	char parent[PATH_LEN_MAX + 1];
+	size_t len = (size_t)(slash - path);
+
+	if (slash[1] == '\0')
+		return -EBUSY;
+	memcpy(parent, path, len);
+	parent[len] = '\0';
+	*name = slash + 1;
+	return path_open(root_fd, len == 0 ? "/" : parent, O_PATH | O_DIRECTORY, 0);
+}
+
 int path_open_regular(int root_fd, const char *path)
 {
 	struct stat st;
@@ -92,6 +106,9 @@ static const struct {
     {ENOSPC, AGENT_E_NO_SPACE},
     {EDQUOT, AGENT_E_NO_SPACE},
     {EEXIST, AGENT_E_EXISTS},
+    {ENOTEMPTY, AGENT_E_NOT_EMPTY},
+    {EBUSY, AGENT_E_BUSY},
+    {ETXTBSY, AGENT_E_BUSY},
     {EMFILE, AGENT_E_RESOURCES},
     {ENFILE, AGENT_E_RESOURCES},
     {ENOMEM, AGENT_E_RESOURCES},

@@ -23,6 +23,12 @@ bool path_is_valid(const char *path, size_t n);
 /* openat2() below root_fd. The descriptor (CLOEXEC, NOCTTY, NONBLOCK) or -errno. */
 int path_open(int root_fd, const char *path, int flags, unsigned int mode);
 
+/*
+ * Opens the directory that the last component of path is in (O_PATH); *name is that component, in
+ * path. The descriptor, or -errno; -EBUSY for "/", which is in none.
+ */
+int path_open_parent(int root_fd, const char *path, const char **name);
+
 /* Opens a regular file for reading, whatever may stand in its place. The descriptor or -errno. */
 int path_open_regular(int root_fd, const char *path);
 

@@ -59,6 +59,7 @@ enum shim_job {
  */
 struct shim_plan {
 	const char *file;   /* what to execute */
+	int program;	    /* a descriptor to execute instead, from 3 on; or -1 */
 	const char *search; /* where to look for it, as PATH; NULL when it is a path already */
 	char *candidate;    /* room for any element of search, a slash, and file */
 	char **argv;

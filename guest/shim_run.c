@@ -42,7 +42,7 @@ static SYS_BARE long child_stdio(const struct shim_plan *p)
 	}
 	/* Other commands' pipes would be closed by execve; this does it before anything can hang.
 	 */
-	(void)SYS3(SYS_close_range, 3, ~0U, 0);
+	(void)SYS3(SYS_close_range, p->program < 0 ? 3 : p->program + 1, ~0U, 0);
 	return 0;
 }
 
@@ -95,6 +95,8 @@ static SYS_BARE long child_exec(const struct shim_plan *p)
 	const char *search = p->search;
 	long worst = -ENOENT;
 
+	if (p->program >= 0) /* as the box may have no /proc */
+		return SYS5(SYS_execveat, p->program, "", p->argv, p->envp, AT_EMPTY_PATH);
 	if (search == NULL)
 		return SYS3(SYS_execve, p->file, p->argv, p->envp);
 	while (child_candidate(p, &search)) {

@@ -137,8 +137,8 @@ static int run(struct janitor *j)
 		return -errno;
 	j->ctl = pair[0];
 	theirs = pair[1];
-	rc =
-	    spawn_process(s->worker_path, argv, (const int[SPAWN_FDS]){theirs, -1, -1, -1}, &child);
+	rc = spawn_process(
+	    s->worker_path, argv, (const int[SPAWN_FDS]){theirs, -1, -1, -1, -1}, &child);
 	if (rc < 0)
 		return rc;
 	j->pidfd = child.pidfd;

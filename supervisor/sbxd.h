@@ -58,7 +58,8 @@ struct sbxd {
 
 	LIST_HEAD(, image) images;
 	uint32_t image_count;
-	int guest_fd; /* the sbx-guest binary */
+	int guest_fd;  /* the sbx-guest binary */
+	int helper_fd; /* the sbx-files binary, a copy that nobody can change */
 	char worker_path[CTL_PATH];
 
 	struct listener unix_listener;

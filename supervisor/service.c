@@ -186,6 +186,7 @@ static void stop(struct sbxd *s)
 	free(s->parts);
 	free(s->workers);
 	fd_close(&s->guest_fd);
+	fd_close(&s->helper_fd);
 	loop_del(s->loop, &s->signal_watch);
 	fd_close(&s->signal_fd);
 	loop_destroy(s->loop);
@@ -200,6 +201,7 @@ int service_run(const struct options *o, const struct paths *paths,
 	    .config_sources = sources,
 	    .uid = geteuid(),
 	    .guest_fd = -1,
+	    .helper_fd = -1,
 	    .unix_listener = LISTENER_NONE,
 	    .tcp_listener = LISTENER_NONE,
 	    .signal_fd = -1,

@@ -147,7 +147,7 @@ int spawn_process(
 	FD_SCOPED int null_low = open("/dev/null", O_RDWR | O_CLOEXEC);
 	FD_SCOPED int null_fd = null_low < 0 ? -1 : lift_fd(null_low);
 	char *env[SPAWN_ENV_MAX + 1];
-	int lifted[SPAWN_FDS] = {-1, -1, -1, -1};
+	int lifted[SPAWN_FDS] = {-1, -1, -1, -1, -1};
 	struct spawn_job job = {
 	    .path = path,
 	    .argv = (char *const *)(uintptr_t)argv, /* execve() does not write to it */

@@ -10,7 +10,7 @@
 
 /* Descriptors that the new process gets: fds[i] becomes number 3 + i; -1 leaves that number closed.
  */
-#define SPAWN_FDS 4
+#define SPAWN_FDS 5
 
 struct spawned {
 	pid_t pid;

@@ -67,7 +67,7 @@ static int worker_exec(struct worker *w, int prepared)
 	theirs = pair[1];
 	(void)snprintf(slot_text, sizeof(slot_text), "%u", w->slot);
 	rc = spawn_process(s->worker_path, argv,
-	    (const int[SPAWN_FDS]){theirs, s->seg.fd, prepared, s->guest_fd}, &child);
+	    (const int[SPAWN_FDS]){theirs, s->seg.fd, prepared, s->guest_fd, s->helper_fd}, &child);
 	if (rc < 0)
 		return rc;
 	w->pid = child.pid;

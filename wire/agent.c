@@ -5,6 +5,7 @@
 #include "wire/agent.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ _Static_assert(sizeof(struct agent_exec) == 16, "no padding");
 _Static_assert(sizeof(struct agent_read) == 24, "no padding");
 _Static_assert(sizeof(struct agent_write) == 24, "no padding");
 _Static_assert(sizeof(struct agent_stat) == 32, "no padding");
+_Static_assert(sizeof(struct agent_path) == 24, "no padding");
 _Static_assert(sizeof(struct agent_end) == 24, "no padding");
 _Static_assert(sizeof(struct agent_error) == 8, "no padding");
 
@@ -34,6 +36,10 @@ static const char *const code_names[] = {
     [AGENT_E_RESOURCES] = "box_resources",
     [AGENT_E_SHORT] = "invalid_argument",
     [AGENT_E_IO] = "io",
+    [AGENT_E_INVALID_PATTERN] = "invalid_pattern",
+    [AGENT_E_NOT_EMPTY] = "not_empty",
+    [AGENT_E_BUSY] = "busy",
+    [AGENT_E_CROSS_DEVICE] = "cross_device",
 };
 _Static_assert(sizeof(code_names) / sizeof(code_names[0]) == AGENT_CODES, "every code has a name");
 
@@ -44,7 +50,7 @@ const char *agent_code_name(uint32_t code)
 
 static int type_is_known(uint8_t type)
 {
-	return (type >= AGENT_PING && type <= AGENT_SYNC) ||
+	return (type >= AGENT_PING && type <= AGENT_PATH) ||
 	       (type >= AGENT_DATA && type <= AGENT_CREDIT) ||
 	       (type >= AGENT_HELLO && type <= AGENT_ERROR);
 }
@@ -112,6 +118,18 @@ int agent_get_string(struct agent_cursor *c, const char **out, size_t *len)
 	return 0;
 }
 
+#define AGENT_EXEC_FLAGS \
+	(AGENT_EXEC_TTY | AGENT_EXEC_NO_STDIN | AGENT_EXEC_SHELL | AGENT_EXEC_NARROW | \
+	    AGENT_EXEC_HELPER)
+
+/* The helper has no terminal, no shell and no environment. */
+static bool helper_is_plain(const struct agent_exec *head)
+{
+	if ((head->flags & AGENT_EXEC_HELPER) == 0)
+		return true;
+	return (head->flags & (AGENT_EXEC_TTY | AGENT_EXEC_SHELL)) == 0 && head->envc == 0;
+}
+
 int agent_exec_measure(const uint8_t *payload, size_t n, size_t *bytes)
 {
 	struct agent_cursor c = {.p = payload, .left = n};
@@ -123,8 +141,7 @@ int agent_exec_measure(const uint8_t *payload, size_t n, size_t *bytes)
 		return -EBADMSG;
 	if (head.argc == 0 || ((head.flags & AGENT_EXEC_SHELL) != 0 && head.argc != 1))
 		return -EBADMSG;
-	if ((head.flags & ~(AGENT_EXEC_TTY | AGENT_EXEC_NO_STDIN | AGENT_EXEC_SHELL |
-			      AGENT_EXEC_NARROW)) != 0)
+	if ((head.flags & ~AGENT_EXEC_FLAGS) != 0 || !helper_is_plain(&head))
 		return -EBADMSG;
 	/* Every string takes at least its length field, so the counts are bounded before we loop.
 	 */

@@ -50,6 +50,7 @@ enum agent_type {
 	AGENT_RESIZE,	/* u16 cols, u16 rows */
 	AGENT_CLOSE,	/* end this operation */
 	AGENT_SYNC,	/* flush file systems, answered by AGENT_PONG; channel 0 */
+	AGENT_PATH,	/* request: struct agent_path + one or two paths */
 
 	/* both ways */
 	AGENT_DATA = 32, /* stream number in head.arg */
@@ -59,7 +60,8 @@ enum agent_type {
 	/* guest -> worker */
 	AGENT_HELLO = 64, /* struct agent_hello; first frame; channel 0 */
 	AGENT_PONG,
-	AGENT_STARTED, /* EXEC: u32 pid in the box; READ: struct agent_stat of the opened file */
+	AGENT_STARTED, /* EXEC: u32 pid in the box; READ: struct agent_stat of the opened file; PATH
+			  with AGENT_PATH_STAT: struct agent_stat, then the text of a link */
 	AGENT_END,     /* struct agent_end */
 	AGENT_ERROR,   /* struct agent_error + text; closes the channel */
 };
@@ -108,6 +110,9 @@ struct agent_exec {
 #define AGENT_EXEC_NARROW                                                                         \
 	8U /* the first credit of stdout and stderr is AGENT_WINDOW_NARROW: nobody reads them yet \
 	    */
+#define AGENT_EXEC_HELPER                                                                       \
+	16U /* argv are the arguments of sbx-files (wire/entry.h), which runs as the guest's own \
+	      user, in "/", without environment; none of that and no terminal can be asked for */
 
 struct agent_read {
 	uint64_t offset; /* bytes, or with AGENT_READ_LINES the first line, from 1 */
@@ -138,8 +143,32 @@ struct agent_stat {
 	uint32_t mode;
 	uint32_t uid;
 	uint32_t gid;
+	uint32_t link_len; /* AGENT_PATH_STAT of a symbolic link: bytes of its text; else 0 */
+};
+
+/* What is done to a name. Symbolic links are followed on the way to it, never at its end. */
+enum agent_path_op {
+	AGENT_PATH_NONE = 0,
+	AGENT_PATH_STAT,
+	AGENT_PATH_MKDIR,  /* END tells how many directories were made */
+	AGENT_PATH_REMOVE, /* of a directory only if it is empty */
+	AGENT_PATH_RENAME, /* to the second path */
+	AGENT_PATH_OPS,
+};
+
+struct agent_path {
+	uint32_t op;	/* enum agent_path_op */
+	uint32_t flags; /* AGENT_PATH_* that its operation knows */
+	uint32_t mode;
+	uint32_t path_len;
+	uint32_t other_len; /* 0 where there is no second path */
 	uint32_t reserved;
 };
+
+#define AGENT_PATH_FOLLOW 1U	/* stat: what a link at the end stands for */
+#define AGENT_PATH_PARENTS 2U	/* mkdir: also what is missing on the way; if it is there: well */
+#define AGENT_PATH_MODE 4U	/* mkdir: with the permission bits `mode`, whatever the umask is */
+#define AGENT_PATH_OVERWRITE 8U /* rename: what is there already is replaced */
 
 /* The end of an operation. For a command: sent when it was reaped and its output is complete (or
  * the drain bound hit). */
@@ -148,7 +177,7 @@ struct agent_end {
 	int32_t signal;	   /* 0 when it exited */
 	uint32_t flags;	   /* AGENT_END_* */
 	uint32_t reserved;
-	uint64_t bytes; /* files: bytes read or written */
+	uint64_t bytes; /* files: bytes read or written; AGENT_PATH: what was made or removed */
 };
 
 #define AGENT_END_KILLED 1U /* ended by AGENT_CLOSE: the whole tree is gone */
@@ -172,6 +201,10 @@ enum agent_code {
 	AGENT_E_RESOURCES, /* no process, memory or descriptor left in the box */
 	AGENT_E_SHORT,	   /* fewer bytes came than were announced */
 	AGENT_E_IO,
+	AGENT_E_INVALID_PATTERN,
+	AGENT_E_NOT_EMPTY,
+	AGENT_E_BUSY, /* in use: a mount point, a program that runs */
+	AGENT_E_CROSS_DEVICE,
 	AGENT_CODES,
 };
 

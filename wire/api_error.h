@@ -15,6 +15,8 @@ enum api_error {
 	API_INVALID_PATH,     /* 400 */
 	API_IS_DIRECTORY,     /* 400 */
 	API_NOT_A_DIRECTORY,  /* 400 */
+	API_INVALID_PATTERN,  /* 400 */
+	API_CROSS_DEVICE,     /* 400 invalid_argument: a rename to another file system */
 	API_MALFORMED, /* 400 invalid_argument, reason malformed_request: not HTTP or not JSON */
 	API_UNAUTHENTICATED,	/* 401 */
 	API_PERMISSION_DENIED,	/* 403 */
@@ -27,6 +29,8 @@ enum api_error {
 	API_SPEC_MISMATCH,	/* 409 invalid_state: an active box of another image */
 	API_NOT_A_TTY,		/* 409 invalid_state */
 	API_ATTACHED,		/* 409 invalid_state: an execution has one client at a time */
+	API_NOT_EMPTY,		/* 409 invalid_state: a directory */
+	API_BUSY,		/* 409 invalid_state: a file in use */
 	API_BOX_DIED,		/* 410 stopped */
 	API_WORKER_CRASHED,	/* 410 stopped */
 	API_STALE_GENERATION,	/* 410 stopped */

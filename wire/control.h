@@ -33,6 +33,7 @@
 #define CTL_FD_SEGMENT 4  /* the shared segment; closed once the own page is mapped */
 #define CTL_FD_PREPARED 5 /* memfd: what the driver prepared for the box's image */
 #define CTL_FD_GUEST 6	  /* the sbx-guest binary, for execveat() */
+#define CTL_FD_HELPER 7	  /* the sbx-files binary, for execveat() in the box; may be missing */
 
 enum ctl_type {
 	CTL_NONE = 0,

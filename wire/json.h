@@ -80,6 +80,9 @@ void json_put_double(struct json_out *j, const char *key, double value); /* thre
 void json_put_bool(struct json_out *j, const char *key, bool value);
 void json_put_null(struct json_out *j, const char *key);
 
+/* n bytes of JSON that were written before; of an array, elements with commas between them. */
+void json_put_written(struct json_out *j, const char *key, const void *json, size_t n);
+
 /* Characters of n bytes as base64, and writing them (not NUL-terminated). */
 static inline size_t base64_len(size_t n)
 {

@@ -263,3 +263,9 @@ void json_put_null(struct json_out *j, const char *key)
 {
 	out_put_token(j, key, "null");
 }
+
+void json_put_written(struct json_out *j, const char *key, const void *json, size_t n)
+{
+	out_put_key(j, key);
+	out_put(j, json, n);
+}

@@ -7,6 +7,7 @@
  * what must be ended.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -107,6 +108,7 @@ static int boot_start(struct box *b, uint64_t deadline_ns, int *stream, struct e
 	    .disk_mib = b->boot.disk_mib,
 	    .pids_max = b->boot.pids_max,
 	    .guest = CTL_FD_GUEST,
+	    .helper = fcntl(CTL_FD_HELPER, F_GETFD) < 0 ? -1 : CTL_FD_HELPER,
 	    .deadline_ns = deadline_ns,
 	    .born = boot_born,
 	    .born_ctx = b,
@@ -154,7 +156,7 @@ static int boot_confine(struct box *b, struct err *err)
 	const struct ctl_site *site = &b->boot.site;
 	uid_t uid =
 	    site->uid_base ? site->uid_base + b->boot.slot * DRIVER_UIDS + DRIVER_WORKER_UID : 0;
-	int fds[] = {CTL_FD_PREPARED, CTL_FD_GUEST};
+	int fds[] = {CTL_FD_PREPARED, CTL_FD_GUEST, CTL_FD_HELPER};
 	int rc = boot_ignore_signals();
 
 	if (rc < 0)

@@ -26,6 +26,13 @@ static const struct route routes[] = {
     {HTTP_GET, {"executions", ":", "attach"}, 0, exec_begin_attach, 0},
     {HTTP_GET, {"fs", "read"}, 0, files_begin_read, 0},
     {HTTP_PUT, {"fs", "write"}, 0, files_begin_write, LIMIT(file_bytes)},
+    {HTTP_GET, {"fs", "stat"}, 0, files_begin_stat, 0},
+    {HTTP_GET, {"fs", "list"}, 0, files_begin_list, 0},
+    {HTTP_GET, {"fs", "glob"}, 0, files_begin_glob, 0},
+    {HTTP_GET, {"fs", "grep"}, 0, files_begin_grep, 0},
+    {HTTP_POST, {"fs", "mkdir"}, FILES_BODY_MAX, files_begin_mkdir, 0},
+    {HTTP_DELETE, {"fs"}, 0, files_begin_remove, 0},
+    {HTTP_POST, {"fs", "rename"}, FILES_BODY_MAX, files_begin_rename, 0},
 };
 
 #define ROUTES (sizeof(routes) / sizeof(routes[0]))

@@ -175,7 +175,8 @@ SYS_BARE static long child_become_root(struct child *c)
 	return rc < 0 ? rc : child_die_with_worker(c);
 }
 
-/* What sbx-guest expects: its stream at 0 and 1, /dev/null at 2; the rest closes at exec. */
+/* What sbx-guest expects: its stream at 0 and 1, /dev/null at 2, its helper at 3; the rest closes
+ * at exec. */
 SYS_BARE static long child_arrange_fds(struct child *c)
 {
 	long null;
@@ -188,8 +189,10 @@ SYS_BARE static long child_arrange_fds(struct child *c)
 		rc = sys_call(SYS_dup3, null, 2, 0, 0, 0);
 	for (int fd = 0; rc >= 0 && fd < 2; fd++)
 		rc = sys_call(SYS_dup3, c->stream, fd, 0, 0, 0);
+	if (rc >= 0 && c->helper >= 0)
+		rc = sys_call(SYS_dup3, c->helper, 3, 0, 0, 0);
 	if (rc >= 0)
-		rc = sys_call(SYS_close_range, 3, ~0U, CLOSE_ON_EXEC, 0, 0);
+		rc = sys_call(SYS_close_range, c->helper >= 0 ? 4 : 3, ~0U, CLOSE_ON_EXEC, 0, 0);
 	return rc < 0 ? rc : 0;
 }
 

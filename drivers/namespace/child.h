@@ -52,6 +52,7 @@ struct child {
 	int sync_peer; /* start()'s end, closed in the child */
 	int stream;    /* the child's end of the guest's stream; >= 10 */
 	int guest;     /* sbx-guest; >= 10 */
+	int helper;    /* sbx-files; >= 10, or -1 */
 	int lower[NS_LOWERS]; /* detached clones of prep->lower, or -1: take the path */
 	const char *hostname;
 	char scratch[64];	/* mount options of the scratch tmpfs */

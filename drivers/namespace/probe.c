@@ -112,6 +112,7 @@ static int probe_start(const struct driver_site *site, struct ns_prepared *prep,
 	    .image = prep->image,
 	    .disk_mib = 1,
 	    .guest = -1,
+	    .helper = -1,
 	    .deadline_ns = clock_now_ns() + TRIAL_NS,
 	};
 	int rc = prepare_fill(prep, err);

@@ -86,7 +86,8 @@ static struct child *start_map_child(struct start *s)
 	if (p == MAP_FAILED)
 		return NULL;
 	s->child = p;
-	*s->child = (struct child){.sync = -1, .sync_peer = -1, .stream = -1, .guest = -1};
+	*s->child =
+	    (struct child){.sync = -1, .sync_peer = -1, .stream = -1, .guest = -1, .helper = -1};
 	for (int i = 0; i < NS_LOWERS; i++)
 		s->child->lower[i] = -1;
 	return s->child;
@@ -142,6 +143,11 @@ static int start_set_up(struct start *s, struct err *err)
 	c->guest = fcntl(s->spec->guest, F_DUPFD_CLOEXEC, CHILD_FD_MIN);
 	if (c->guest < 0 && !s->trial)
 		return err_sys(err, errno, "duplicate the descriptor of sbx-guest");
+	if (s->spec->helper >= 0) {
+		c->helper = fcntl(s->spec->helper, F_DUPFD_CLOEXEC, CHILD_FD_MIN);
+		if (c->helper < 0)
+			return err_sys(err, errno, "duplicate the descriptor of sbx-files");
+	}
 	rc = fd_set_nonblock(s->stream[0]);
 	if (rc < 0)
 		return err_sys(err, -rc, "set up the stream");
@@ -330,6 +336,7 @@ static void start_release(struct start *s)
 {
 	if (s->child) {
 		fd_close(&s->child->guest);
+		fd_close(&s->child->helper);
 		for (int i = 0; i < NS_LOWERS; i++)
 			fd_close(&s->child->lower[i]);
 		if (!s->box_in_memory)

@@ -124,10 +124,10 @@ static void client_put_string(uint8_t *to, size_t *len, const char *s)
 	*len += sizeof(n) + n;
 }
 
-static int client_request(
-    struct agent_client *c, const char *user, const char *const *argv, uint64_t deadline)
+static int client_request(struct agent_client *c, uint32_t flags, const char *user,
+    const char *const *argv, uint64_t deadline)
 {
-	struct agent_exec exec = {.flags = AGENT_EXEC_NO_STDIN, .envc = 1};
+	struct agent_exec exec = {.flags = AGENT_EXEC_NO_STDIN | flags};
 	uint8_t payload[8192];
 	size_t len = sizeof(exec);
 	size_t need = 256;
@@ -136,12 +136,15 @@ static int client_request(
 		need += strlen(argv[exec.argc++]) + 4;
 	if (need > sizeof(payload))
 		return -E2BIG;
+	exec.envc = (flags & AGENT_EXEC_HELPER) == 0;
 	memcpy(payload, &exec, sizeof(exec));
 	client_put_string(payload, &len, user);
 	client_put_string(payload, &len, "");
 	for (uint32_t i = 0; i < exec.argc; i++)
 		client_put_string(payload, &len, argv[i]);
-	client_put_string(payload, &len, "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
+	if (exec.envc)
+		client_put_string(
+		    payload, &len, "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
 	return client_send(c, AGENT_EXEC, 0, ++c->channel, payload, (uint32_t)len, deadline);
 }
 
@@ -192,15 +195,15 @@ static int client_step(struct agent_client *c, struct agent_result *out, uint64_
 	}
 }
 
-int agent_client_run(struct agent_client *c, const char *user, const char *const *argv,
-    int timeout_ms, struct agent_result *out)
+static int client_run(struct agent_client *c, uint32_t flags, const char *user,
+    const char *const *argv, int timeout_ms, struct agent_result *out)
 {
 	uint64_t deadline = client_deadline(timeout_ms);
 	int closed = 0;
 	int rc;
 
 	memset(out, 0, sizeof(*out));
-	rc = client_request(c, user, argv, deadline);
+	rc = client_request(c, flags, user, argv, deadline);
 	while (rc == 0) {
 		rc = client_step(c, out, deadline);
 		if (rc != -ETIMEDOUT || closed)
@@ -212,10 +215,29 @@ int agent_client_run(struct agent_client *c, const char *user, const char *const
 	return rc < 0 ? rc : 0;
 }
 
+int agent_client_run(struct agent_client *c, const char *user, const char *const *argv,
+    int timeout_ms, struct agent_result *out)
+{
+	return client_run(c, 0, user, argv, timeout_ms, out);
+}
+
 int agent_client_shell(struct agent_client *c, const char *user, const char *line, int timeout_ms,
     struct agent_result *out)
 {
 	const char *const argv[] = {"/bin/sh", "-c", line, NULL};
 
 	return agent_client_run(c, user, argv, timeout_ms, out);
+}
+
+int agent_client_files(
+    struct agent_client *c, const char *const *argv, int timeout_ms, struct agent_result *out)
+{
+	const char *all[16] = {"sbx-files"};
+
+	for (size_t i = 0; argv[i]; i++) {
+		if (i + 2 >= sizeof(all) / sizeof(all[0]))
+			return -E2BIG;
+		all[i + 1] = argv[i];
+	}
+	return client_run(c, AGENT_EXEC_HELPER, "", all, timeout_ms, out);
 }

@@ -44,4 +44,8 @@ int agent_client_run(struct agent_client *c, const char *user, const char *const
 int agent_client_shell(struct agent_client *c, const char *user, const char *line, int timeout_ms,
     struct agent_result *out);
 
+/* Runs sbx-files with argv (NULL-terminated, its command first). */
+int agent_client_files(
+    struct agent_client *c, const char *const *argv, int timeout_ms, struct agent_result *out);
+
 #endif

@@ -1,7 +1,8 @@
 /*
  * conformance: one suite over every driver that this host can run, through the contract only.
  *
- *   conformance [DRIVER]      SBX_GUEST is the sbx-guest to boot, build/sbx-guest when not set
+ *   conformance [DRIVER]      SBX_GUEST is the sbx-guest to boot, build/sbx-guest when not set;
+ *                             SBX_FILES its helper, build/sbx-files
  *
  * It lives in a mount namespace of its own, so that nobody else's mounts are counted, and adopts
  * orphans, so that no process of a box gets lost.

@@ -42,11 +42,14 @@ static void need(int ok, const char *what, const char *why)
 	exit(1);
 }
 
-static const char *fixture_guest_path(void)
+/* The program that an environment variable names, or else the one at `path`; open for reading. */
+static int fixture_program(const char *variable, const char *path)
 {
-	const char *path = getenv("SBX_GUEST");
+	const char *other = getenv(variable);
+	int fd = open(other ? other : path, O_RDONLY | O_CLOEXEC);
 
-	return path ? path : "build/sbx-guest";
+	need(fd >= 0, other ? other : path, strerror(errno));
+	return fd;
 }
 
 int fixture_open(struct fixture *f, const struct driver *driver, struct err *err)
@@ -55,8 +58,8 @@ int fixture_open(struct fixture *f, const struct driver *driver, struct err *err
 	int rc;
 
 	*f = (struct fixture){.driver = driver};
-	f->guest = open(fixture_guest_path(), O_RDONLY | O_CLOEXEC);
-	need(f->guest >= 0, fixture_guest_path(), strerror(errno));
+	f->guest = fixture_program("SBX_GUEST", "build/sbx-guest");
+	f->helper = fixture_program("SBX_FILES", "build/sbx-files");
 	(void)snprintf(f->dir, sizeof(f->dir), "/tmp/sbxd-conformance-XXXXXX");
 	need(mkdtemp(f->dir) != NULL, f->dir, strerror(errno));
 	(void)snprintf(f->instance, sizeof(f->instance), "conf%d", (int)getpid());
@@ -86,6 +89,7 @@ void fixture_close(struct fixture *f)
 		need(f->driver->finish(&f->site, &err) == 0, "finish", err.text);
 	fd_close(&f->site.prepared);
 	fd_close(&f->guest);
+	fd_close(&f->helper);
 	need(rmdir(f->dir) == 0, "finish left something", f->dir);
 	current = NULL;
 }
@@ -118,6 +122,7 @@ struct fixture_box *fixture_box_new(struct fixture *f, uint32_t slot)
 	    .disk_mib = 64,
 	    .pids_max = 64,
 	    .guest = f->guest,
+	    .helper = f->helper,
 	    .deadline_ns = CLOCK_NEVER,
 	    .born = fixture_on_born,
 	    .born_ctx = b->born,

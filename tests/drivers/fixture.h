@@ -23,6 +23,7 @@ struct fixture {
 	struct driver_facts facts;
 	struct host_state quiet; /* prepared, no box */
 	int guest;
+	int helper;
 	char dir[64];
 	char instance[32];
 };

@@ -17,6 +17,7 @@
 #include "lib/clock.h"
 #include "lib/fd.h"
 #include "lib/proc.h"
+#include "wire/entry.h"
 
 #define MANY 20
 
@@ -33,6 +34,47 @@ static void test_started_box_answers(void **state)
 	assert_int_equal(agent_client_ping(&b->client, FIXTURE_WAIT_MS), 0);
 	assert_string_equal(fixture_shell(b, "", "echo $((6*7))", 0), "42\n");
 	assert_int_equal(poll(&p, 1, 0), 0);
+}
+
+/* Its own answer is a record that says which version it speaks. */
+static void test_helper_runs_in_the_box(void **state)
+{
+	static const char *const version[] = {"version", NULL};
+	static const char *const unknown[] = {"no-such-command", NULL};
+	struct fixture_box *b = *state;
+	struct agent_result *r = &b->result;
+	struct entry_head head;
+	struct entry_done done;
+
+	assert_int_equal(agent_client_files(&b->client, version, FIXTURE_WAIT_MS, r), 0);
+	assert_int_equal(r->error, 0);
+	assert_int_equal(r->end.exit_code, 0);
+	assert_int_equal(r->len, sizeof(head) + sizeof(done));
+	memcpy(&head, r->out, sizeof(head));
+	memcpy(&done, r->out + sizeof(head), sizeof(done));
+	assert_int_equal(head.type, ENTRY_DONE);
+	assert_int_equal(done.version, AGENT_VERSION);
+
+	assert_int_equal(agent_client_files(&b->client, unknown, FIXTURE_WAIT_MS, r), 0);
+	assert_int_equal(r->end.exit_code, AGENT_E_INVALID);
+	assert_non_null(strstr(r->out, "no-such-command"));
+	/* It is the guest's alone. */
+	(void)fixture_shell(b, "", "test -e /proc/self/fd/3", 1);
+}
+
+static void test_box_without_helper(void **state)
+{
+	static const char *const version[] = {"version", NULL};
+	struct fixture_box *b = fixture_box_new(fixture_current(), 3);
+
+	(void)state;
+	b->spec.helper = -1;
+	fixture_box_start(fixture_current(), b);
+	assert_int_equal(agent_client_files(&b->client, version, FIXTURE_WAIT_MS, &b->result), 0);
+	assert_int_equal(b->result.error, AGENT_E_EXEC);
+	assert_non_null(strstr(b->result.out, "sbx-files"));
+	assert_string_equal(fixture_shell(b, "", "echo well", 0), "well\n");
+	fixture_box_end(fixture_current(), b);
 }
 
 static void test_born_names_the_first_process(void **state)
@@ -317,6 +359,8 @@ int conformance_lifecycle(void)
 {
 	static const struct CMUnitTest tests[] = {
 	    WITH_BOX(test_started_box_answers),
+	    WITH_BOX(test_helper_runs_in_the_box),
+	    cmocka_unit_test(test_box_without_helper),
 	    WITH_BOX(test_born_names_the_first_process),
 	    WITH_BOX(test_stream_does_not_block),
 	    WITH_BOX(test_kill_is_final_and_idempotent),

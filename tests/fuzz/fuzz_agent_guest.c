@@ -15,8 +15,9 @@
 			abort(); \
 	} while (0)
 
-static const uint8_t types[] = {AGENT_PING, AGENT_EXEC, AGENT_READ, AGENT_WRITE, AGENT_SIGNAL,
-    AGENT_RESIZE, AGENT_CLOSE, AGENT_SYNC, AGENT_DATA, AGENT_EOF, AGENT_CREDIT, AGENT_HELLO};
+static const uint8_t types[] = {AGENT_PING, AGENT_EXEC, AGENT_READ, AGENT_WRITE, AGENT_PATH,
+    AGENT_SIGNAL, AGENT_RESIZE, AGENT_CLOSE, AGENT_SYNC, AGENT_DATA, AGENT_EOF, AGENT_CREDIT,
+    AGENT_HELLO};
 
 static int fake_open(struct guest *g, struct channel *c, const uint8_t *request, size_t n)
 {
@@ -126,6 +127,7 @@ static const struct operation *const fakes[MUX_OPS] = {
     [AGENT_EXEC] = &fake_command,
     [AGENT_READ] = &fake_file,
     [AGENT_WRITE] = &fake_command,
+    [AGENT_PATH] = &fake_command,
 };
 
 static void fake_sync(struct guest *g, const uint8_t *payload, size_t n)

@@ -273,7 +273,7 @@ class LyingWorker(unittest.TestCase):
     def setUpClass(cls):
         cls.real = harness.BUILD
         cls.build = tempfile.mkdtemp(prefix="sbxd-test-build-")
-        for name in ("sbxd", "sbx-guest", "sbxctl", "sbx-worker"):
+        for name in ("sbxd", "sbx-guest", "sbx-files", "sbxctl", "sbx-worker"):
             shutil.copy(f"{cls.real}/{name}", f"{cls.build}/{name}{'.real' if name == 'sbx-worker' else ''}")
         with open(f"{cls.build}/liar", "w", encoding="ascii") as f:
             f.write(LIAR.replace("MESSAGE_NUMBERS", message_numbers()))

@@ -20,7 +20,7 @@ class OrdinaryUser(unittest.TestCase):
             shutil.copytree(os.path.dirname(os.path.abspath(__file__)), f"{base}/tests/integ", ignore=shutil.ignore_patterns("__pycache__"))
             shutil.copytree(f"{ROOT}/tests/data", f"{base}/tests/data")
             os.makedirs(f"{base}/bin")
-            for name in ("sbxd", "sbx-worker", "sbx-guest", "sbxctl"):
+            for name in ("sbxd", "sbx-worker", "sbx-guest", "sbx-files", "sbxctl"):
                 shutil.copy(f"{BUILD}/{name}", f"{base}/bin/{name}")
             os.makedirs(f"{base}/tmp")
             os.chown(f"{base}/tmp", 4321, 4321)
@@ -28,7 +28,7 @@ class OrdinaryUser(unittest.TestCase):
             env.pop("XDG_RUNTIME_DIR", None)
             python = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
             r = subprocess.run(
-                ["setpriv", "--reuid", "4321", "--regid", "4321", "--clear-groups", python, "-m", "unittest", "-v", "test_main_job", "test_files.Files.test_every_byte_value_survives",
+                ["setpriv", "--reuid", "4321", "--regid", "4321", "--clear-groups", python, "-m", "unittest", "-v", "test_main_job", "test_files.Files.test_every_byte_value_survives", "test_fs.Fs", "test_fs.Reports",
                  "test_isolation.Isolation", "test_reports.Rows", "test_behaviour.Pool", "test_faults.WorkerDies"],
                 cwd=f"{base}/tests/integ", env=env, capture_output=True, text=True, timeout=600)
             self.assertEqual(r.returncode, 0, r.stderr[-6000:])

@@ -84,6 +84,7 @@ static void start_trial(struct place *p, const struct ns_prepared *prep)
 	    .image = "host",
 	    .disk_mib = 1,
 	    .guest = -1,
+	    .helper = -1,
 	    .deadline_ns = CLOCK_NEVER,
 	};
 

@@ -2,7 +2,7 @@
  * process: starts the real sbx-guest for a test, ends it, and looks at it from outside.
  *
  * The guest runs either as a plain child or as PID 1 of a new pid and mount namespace. The binary
- * is $SBX_GUEST, by default build/sbx-guest.
+ * is $SBX_GUEST, by default build/sbx-guest; its helper is $SBX_FILES, by default build/sbx-files.
  */
 #ifndef SBXD_TESTS_GUEST_PROCESS_H
 #define SBXD_TESTS_GUEST_PROCESS_H
@@ -29,8 +29,16 @@ static inline const char *drive_binary(void)
 	return path != NULL ? path : "build/sbx-guest";
 }
 
+static inline const char *drive_files(void)
+{
+	const char *path = getenv("SBX_FILES");
+
+	return path != NULL ? path : "build/sbx-files";
+}
+
 static inline void drive_child(int fd, bool init)
 {
+	int files = open(drive_files(), O_RDONLY);
 	int null = open("/dev/null", O_RDWR);
 
 	/* As in a box: so it is up to the guest that nobody looks into it. */
@@ -42,7 +50,8 @@ static inline void drive_child(int fd, bool init)
 	(void)dup2(fd, 0);
 	(void)dup2(fd, 1);
 	(void)dup2(null, 2);
-	(void)syscall(SYS_close_range, 3, ~0U, 0);
+	(void)dup2(files, 3);
+	(void)syscall(SYS_close_range, 4, ~0U, 0);
 	execl(drive_binary(), "sbx-guest", (char *)NULL);
 	_exit(98);
 }

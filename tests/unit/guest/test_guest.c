@@ -331,6 +331,38 @@ static void test_many_commands_at_once(void **state)
 	assert_int_equal(zombies, 0);
 }
 
+static void test_helper_is_run_as_we_are(void **state)
+{
+	static const struct {
+		const char *user;
+		const char *cwd;
+		uint32_t code; /* of the guest; 0: it runs */
+	} rows[] = {
+	    {NULL, NULL, 0},
+	    {"root", NULL, AGENT_E_INVALID},
+	    {NULL, "/tmp", AGENT_E_INVALID},
+	};
+	struct drive *d = drive_of(state);
+	const char *argv[] = {"sbx-files", "version", NULL};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct reply *r = drive_wait(
+		    d, drive_exec(d, &(struct exec_spec){.argv = argv,
+					 .user = rows[i].user,
+					 .cwd = rows[i].cwd,
+					 .flags = AGENT_EXEC_HELPER | AGENT_EXEC_NO_STDIN}));
+
+		assert_int_equal(r->failed ? r->error.code : 0, rows[i].code);
+		if (rows[i].code)
+			continue;
+		assert_int_equal(r->end.exit_code, 0);
+		assert_true(r->len[AGENT_STDOUT] > 0);
+		assert_int_equal(r->len[AGENT_STDERR], 0);
+	}
+	/* Nobody else gets at the program. */
+	assert_int_equal(drive_shell(d, "test -e /proc/self/fd/3")->end.exit_code, 1);
+}
+
 /* Report 11: as PID 1 the guest inherits every orphan of the box, and reaps it. */
 static void test_report_11_init_reaps_orphans(void **state)
 {
@@ -430,6 +462,7 @@ int main(void)
 	    GUEST_TEST(test_signal_reaches_the_group),
 	    GUEST_TEST(test_early_signal_is_kept),
 	    GUEST_TEST(test_errors_to_start),
+	    GUEST_TEST(test_helper_is_run_as_we_are),
 	    GUEST_TEST(test_environment_is_clean),
 	    GUEST_TEST(test_search_uses_the_requests_path),
 	    GUEST_TEST(test_users_and_directories),

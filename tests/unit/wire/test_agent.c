@@ -56,7 +56,7 @@ static void test_head_rejects(void **state)
 		.check = AGENT_CHECK ^ (AGENT_PAYLOAD_MAX + 1)},
 	    {.type = AGENT_PING, .size = UINT32_MAX, .check = AGENT_CHECK ^ UINT32_MAX},
 	    {.type = AGENT_NONE, .check = AGENT_CHECK},
-	    {.type = AGENT_SYNC + 1, .check = AGENT_CHECK},
+	    {.type = AGENT_PATH + 1, .check = AGENT_CHECK},
 	    {.type = AGENT_DATA - 1, .check = AGENT_CHECK},
 	    {.type = AGENT_CREDIT + 1, .check = AGENT_CHECK},
 	    {.type = AGENT_HELLO - 1, .check = AGENT_CHECK},
@@ -206,7 +206,9 @@ static void test_exec_rejects_counts_and_flags(void **state)
 	    {.argc = UINT32_MAX, .envc = UINT32_MAX},
 	    {.argc = 0x80000000U, .envc = 0x80000005U},
 	    {.argc = 3, .envc = 2, .flags = AGENT_EXEC_SHELL},
-	    {.argc = 3, .envc = 2, .flags = 16},
+	    {.argc = 3, .envc = 2, .flags = 32},
+	    {.argc = 3, .envc = 2, .flags = AGENT_EXEC_HELPER},
+	    {.argc = 5, .envc = 0, .flags = AGENT_EXEC_HELPER | AGENT_EXEC_TTY},
 	};
 
 	(void)state;

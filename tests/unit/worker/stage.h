@@ -58,6 +58,7 @@ struct stage_site {
 	struct driver_site site;
 	const struct driver *driver;
 	int guest;
+	int files;
 	struct stage *current; /* what a failed test has left */
 };
 
@@ -95,6 +96,7 @@ static inline int stage_setup(void **state)
 	*state = s;		    /* also what a failed setup has made is torn down */
 	s->seg.fd = -1;
 	s->guest = -1;
+	s->files = -1;
 	log_init("test", LOG_TEXT, LOG_ERROR);
 	(void)snprintf(s->dir, sizeof(s->dir), "/tmp/sbxd-worker-test-XXXXXX");
 	assert_non_null(mkdtemp(s->dir));
@@ -114,6 +116,9 @@ static inline int stage_setup(void **state)
 	s->guest = open(stage_path("SBX_GUEST", "build/sbx-guest"), O_RDONLY | O_CLOEXEC);
 	if (s->guest < 0)
 		fail_msg("no sbx-guest: build it, or set SBX_GUEST");
+	s->files = open(stage_path("SBX_FILES", "build/sbx-files"), O_RDONLY | O_CLOEXEC);
+	if (s->files < 0)
+		fail_msg("no sbx-files: build it, or set SBX_FILES");
 	s->driver = driver_find("namespace");
 	assert_non_null(s->driver);
 	(void)snprintf(s->segment, sizeof(s->segment), "/sbxd-wtest-%d", (int)getpid());
@@ -141,6 +146,7 @@ static inline int stage_teardown(void **state)
 	if (*s->segment)
 		assert_int_equal(segment_unlink(s->segment), 0);
 	fd_close(&s->guest);
+	fd_close(&s->files);
 	fd_close(&s->site.prepared);
 	(void)snprintf(command, sizeof(command), "rm -rf %s", s->dir);
 	assert_int_equal(system(command), 0);
@@ -151,13 +157,13 @@ static inline int stage_teardown(void **state)
 /* Runs in the forked child. */
 static inline void stage_exec(const struct stage_site *s, int control, const char *fault)
 {
-	const int from[] = {control, s->seg.fd, s->site.prepared, s->guest};
+	const int from[] = {control, s->seg.fd, s->site.prepared, s->guest, s->files};
 	const char *path = stage_path("SBX_WORKER", "build/check/sbx-worker");
-	int high[4];
+	int high[5];
 
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 5; i++)
 		high[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 20);
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 5; i++) {
 		if (dup2(high[i], CTL_FD_CONTROL + i) < 0)
 			_exit(126);
 	}

@@ -85,6 +85,7 @@ static void test_confined(void **state)
 		assert_null(strstr(link, "/dev/shm")); /* the segment is closed */
 		assert_null(strstr(link, "memfd"));
 		assert_null(strstr(link, "sbx-guest"));
+		assert_null(strstr(link, "sbx-files"));
 	}
 	(void)closedir(dir);
 	assert_true(fds >= 6);
