@@ -64,6 +64,8 @@ WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worke
 	worker/files_grep.c worker/files_helper.c worker/files_json.c worker/files_list.c worker/files_path.c \
 	worker/files_query.c worker/files_read.c worker/files_remove.c worker/files_walk.c worker/files_write.c worker/janitor.c worker/op.c worker/report.c worker/route.c \
 	worker/run.c worker/run_buffer.c worker/run_request.c worker/run_stream.c worker/service.c
+WORKER_SRC += worker/coro.c worker/files_download.c worker/files_tar.c worker/files_upload.c worker/tar_head.c \
+	worker/tar_in.c worker/tar_in_member.c worker/tar_out.c
 POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_due.c supervisor/pool_lease.c \
 	supervisor/pool_life.c supervisor/pool_queue.c supervisor/pool_release.c supervisor/pool_restore.c \
 	supervisor/pool_room.c supervisor/pool_scope.c supervisor/pool_stock.c supervisor/pool_timers.c
@@ -83,6 +85,8 @@ GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_
 FILES_SRC := guest/files/emit.c guest/files/glob.c guest/files/grep.c guest/files/ignore.c guest/files/lines.c \
 	guest/files/list.c guest/files/match.c guest/files/options.c guest/files/regex.c guest/files/remove.c \
 	guest/files/root.c guest/files/walk.c
+FILES_SRC += guest/files/pack.c guest/files/pack_file.c guest/files/pack_links.c guest/files/unpack.c \
+	guest/files/unpack_dest.c guest/files/unpack_dirs.c guest/files/unpack_file.c
 CONFIG_SRC := supervisor/config.c supervisor/config_env.c supervisor/config_print.c supervisor/config_table.c \
 	supervisor/config_value.c supervisor/config_yaml.c supervisor/options.c supervisor/rundir.c supervisor/yaml_file.c
 CTL_SRC := tools/cli_boxes.c tools/cli_call.c tools/cli_command.c tools/cli_doctor.c tools/cli_events.c \
@@ -106,7 +110,7 @@ OBJ := build/obj
 PROGRAMS := build/sbxd build/sbx-worker build/sbx-guest build/sbx-files build/sbxctl
 
 CORE_SRC := $(LIB_SRC) $(SHM_SRC) $(WIRE_SRC)
-WORKER_LIBS := -ljansson $(HTTP_LIBS) -lseccomp -lcrypto -pthread
+WORKER_LIBS := -larchive -ljansson $(HTTP_LIBS) -lseccomp -lcrypto -pthread
 SBXD_LIBS := -ljansson $(HTTP_LIBS) -lyaml -lbsd -lcrypto -pthread
 CTL_LIBS := -ljansson $(HTTP_LIBS) -lbsd -lcrypto -pthread
 obj = $(patsubst %.c,$(OBJ)/%.o,$(1))
@@ -120,7 +124,7 @@ build/sbxd: $(call obj,supervisor/main.c $(SBXD_SRC) $(CORE_SRC) $(DIGEST_SRC))
 
 build/sbx-worker: $(call obj,worker/main.c $(WORKER_SRC) $(DRIVER_SRC) $(CORE_SRC))
 	$(call say,LINK)
-	$(Q)$(CC) $(PROD_CFLAGS) -static-pie -Wl,-z,relro,-z,now -o $@ $^ $(WORKER_LIBS)
+	$(Q)$(CC) $(PROD_CFLAGS) -static-pie -Wl,--gc-sections -Wl,-z,relro,-z,now -o $@ $^ $(WORKER_LIBS)
 
 build/sbxctl: $(call obj,$(CTL_SRC) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)
@@ -141,7 +145,7 @@ build/sbx-guest: $(patsubst %.c,$(OBJ)-guest/%.o,$(GUEST_ALL))
 	$(Q)$(MUSL_CC) $(GUEST_CFLAGS) -static -no-pie -Wl,--gc-sections -Wl,-z,norelro -o $@ $^
 
 # Its helper is alone too, but with glibc: that is what the distribution's PCRE2 was made for.
-FILES_ALL := guest/files/main.c $(FILES_SRC) guest/path.c guest/text.c lib/utf8.c
+FILES_ALL := guest/files/main.c $(FILES_SRC) guest/path.c guest/text.c lib/utf8.c wire/agent.c wire/entry.c
 FILES_CFLAGS := $(BASE) -O2 -g $(WARN) -fstack-protector-strong -D_FORTIFY_SOURCE=3 -fno-pie
 FILES_LIBS := -l:libpcre2-8.a
 
@@ -176,7 +180,7 @@ SAN_THREAD := $(filter thread,$(SAN))
 UNIT_DIRS := $(if $(SAN_THREAD),lib shm supervisor tools wire,*)
 UNIT_SRC := $(sort $(wildcard $(UNIT_DIRS:%=tests/unit/%/test_*.c)))
 UNIT_BIN := $(patsubst tests/%.c,$(CHK)/%,$(UNIT_SRC))
-TEST_LIBS := -lcmocka -ljansson $(HTTP_LIBS) -lpcre2-8 -lyaml -lbsd -lcrypto -lseccomp -lwslay -pthread
+TEST_LIBS := -lcmocka -larchive -ljansson $(HTTP_LIBS) -lpcre2-8 -lyaml -lbsd -lcrypto -lseccomp -lwslay -pthread
 
 $(CHK)/sbxd: $(call chk,supervisor/main.c $(SBXD_SRC) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)

@@ -8,6 +8,7 @@
 #include "worker/exec_api.h"
 #include "worker/exec_attach.h"
 #include "worker/files.h"
+#include "worker/files_tar.h"
 #include "worker/run.h"
 
 #define ROUTE_SEGMENTS (3 + ROUTE_DEPTH) /* v1, boxes, the id */
@@ -33,6 +34,8 @@ static const struct route routes[] = {
     {HTTP_POST, {"fs", "mkdir"}, FILES_BODY_MAX, files_begin_mkdir, 0},
     {HTTP_DELETE, {"fs"}, 0, files_begin_remove, 0},
     {HTTP_POST, {"fs", "rename"}, FILES_BODY_MAX, files_begin_rename, 0},
+    {HTTP_PUT, {"files"}, 0, files_begin_upload, LIMIT(file_bytes)},
+    {HTTP_GET, {"files"}, 0, files_begin_download, 0},
 };
 
 #define ROUTES (sizeof(routes) / sizeof(routes[0]))
