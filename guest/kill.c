@@ -31,10 +31,15 @@ static int32_t command_root(const struct command *cmd)
 	return cmd->shim->pid != 0 ? cmd->shim->pid : cmd->shim->child;
 }
 
+static bool stop_goes_on(const struct guest *g)
+{
+	return g->stopping.active && g->stopping.empty < STOP_EMPTY;
+}
+
 static void kill_scan(struct guest *g)
 {
 	struct killer *k = &g->killer;
-	bool any = false;
+	bool any = stop_goes_on(g);
 
 	for (unsigned int i = 0; i < g->open && !any; i++)
 		any = closing_command(g, i) != NULL;
@@ -70,7 +75,30 @@ void kill_wait(const struct guest *g, uint64_t *at)
 		*at = g->killer.at;
 }
 
-/* Marks the trees of all closing commands. False when there are none. */
+/* Marks what belongs to no closing command, either: all but us and the shims. False when a stop has
+ * nothing more to look for. */
+static bool kill_mark_all(struct guest *g)
+{
+	struct tree *t = &g->killer.tree;
+	uint32_t found = 0;
+
+	tree_mark(t, g->pid);
+	for (uint32_t i = 0; i < t->count; i++) {
+		struct tree_entry *e = &t->entries[i];
+
+		if (shim_is(&g->shims, e->pid)) {
+			e->root = 0;
+			(void)kill(e->pid, SIGCONT); /* ours; it must be able to reap */
+		}
+		found += e->root != 0;
+	}
+	stop_looked(g, found);
+	if (found == 0)
+		g->killer.kills = 0; /* the next look comes soon */
+	return stop_goes_on(g);
+}
+
+/* Marks the trees of all closing commands. False when there is nothing to do. */
 static bool kill_mark(struct guest *g)
 {
 	struct tree *t = &g->killer.tree;
@@ -98,6 +126,9 @@ static bool kill_mark(struct guest *g)
 			if (t->entries[j].pid == root)
 				t->entries[j].root = root;
 	}
+	g->killer.marked_all = stop_goes_on(g);
+	if (g->killer.marked_all)
+		any |= kill_mark_all(g);
 	return any;
 }
 
@@ -107,6 +138,7 @@ static void kill_signalled(struct guest *g)
 	struct killer *k = &g->killer;
 	uint64_t wait = KILL_WAIT_MIN_NS;
 
+	g->stopping.told |= k->marked_all;
 	if (!k->stopped && k->found_running && ++k->rounds < KILL_ROUNDS) {
 		tree_end(&k->tree);
 		kill_scan(g);
@@ -127,6 +159,20 @@ static void kill_signalled(struct guest *g)
 	k->at = g->now + wait;
 }
 
+/* The signal for a process in this pass, 0: none. What only a stop is about has its time first. */
+static int kill_choose(const struct guest *g, const struct tree_entry *e)
+{
+	bool dead = e->inert && (e->state == 'Z' || e->state == 'X');
+
+	if (e->root == 0 || dead)
+		return 0;
+	if (e->root == g->pid && g->now < g->stopping.kill_at)
+		return g->killer.stopped || g->stopping.told ? 0 : SIGTERM;
+	if (g->killer.stopped)
+		return SIGKILL;
+	return e->inert ? 0 : SIGSTOP;
+}
+
 static void kill_signal(struct guest *g)
 {
 	struct killer *k = &g->killer;
@@ -134,14 +180,16 @@ static void kill_signal(struct guest *g)
 
 	for (; k->next < k->tree.count && slice > 0; k->next++) {
 		const struct tree_entry *e = &k->tree.entries[k->next];
-		bool dead = e->inert && (e->state == 'Z' || e->state == 'X');
+		int sig = kill_choose(g, e);
 
-		if (e->root == 0 || dead || (!k->stopped && e->inert))
+		if (sig == 0)
 			continue;
 		slice--;
-		if (e->state != 'D')
+		if (sig != SIGTERM && e->state != 'D')
 			k->found_running = true;
-		(void)tree_signal(&k->tree, e, k->stopped ? SIGKILL : SIGSTOP); /* or it is gone */
+		(void)tree_signal(&k->tree, e, sig); /* or it is gone */
+		if (sig == SIGTERM && e->inert)	     /* so that it can hear */
+			(void)tree_signal(&k->tree, e, SIGCONT);
 	}
 	if (k->next == k->tree.count)
 		kill_signalled(g);

@@ -1,5 +1,6 @@
 /*
- * kill: ends the whole trees of commands that were closed. sbx-guest.
+ * kill: ends the whole trees of commands that were closed, and all there is for AGENT_STOP.
+ * sbx-guest.
  *
  * In rounds: look at every process (tree.c), stop those below a closing command until no new one
  * appears, then kill them all, then look again until their shim says that nothing is left. What is
@@ -30,11 +31,12 @@ struct killer {
 	unsigned int kills;  /* since a command began to close: the wait grows */
 	uint32_t next;	     /* entry of the tree to signal next */
 	bool found_running;
-	uint64_t at; /* when to go on */
+	bool marked_all; /* this round is about everything that descends from us, for a stop */
+	uint64_t at;	 /* when to go on */
 	struct tree tree;
 };
 
-/* A command is closing now. */
+/* A command is closing now, or a stop has begun. */
 void kill_begin(struct guest *g);
 
 /* Lowers *at to when kill_step() has something to do. */

@@ -136,6 +136,15 @@ int shim_signal(struct shim *s, int sig)
 	return rc;
 }
 
+bool shim_is(const struct shim_pool *p, pid_t pid)
+{
+	for (unsigned int i = 0; i < p->used; i++) {
+		if (p->slots[i].pid == pid)
+			return true;
+	}
+	return false;
+}
+
 bool shim_reaped(struct shim_pool *p, pid_t pid)
 {
 	for (unsigned int i = 0; i < p->used; i++) {

@@ -130,4 +130,7 @@ int shim_signal(struct shim *s, int sig);
 /* waitpid() returned `pid`: true when it was a shim. */
 bool shim_reaped(struct shim_pool *p, pid_t pid);
 
+/* Whether the live process `pid` is a shim. */
+bool shim_is(const struct shim_pool *p, pid_t pid);
+
 #endif

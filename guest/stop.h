@@ -1,0 +1,35 @@
+/*
+ * stop: AGENT_STOP: every process of the box but our own ends, and the box stays. sbx-guest.
+ *
+ * kill.c does the work, in its rounds: with a stop under way all that descends from us is looked
+ * at, told once, and killed when its time is up. Shims are our own and stay.
+ */
+#ifndef SBXD_GUEST_STOP_H
+#define SBXD_GUEST_STOP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct guest;
+
+#define STOP_EMPTY 2U /* looks in a row that must find nothing: what forks may be missed by one */
+
+struct stop {
+	bool active;
+	bool told;	    /* all that was there has SIGTERM */
+	unsigned int empty; /* looks that found nothing, in a row */
+	uint64_t kill_at;   /* SIGKILL from then on */
+	uint64_t nonce;	    /* of the answer */
+};
+
+/* A guest's stop(). */
+int stop_begin(struct guest *g, const uint8_t *payload, size_t n);
+
+/* Another look, by kill.c, found `count` processes. */
+void stop_looked(struct guest *g, uint32_t count);
+
+/* Answers when all are gone. */
+void stop_step(struct guest *g);
+
+#endif
