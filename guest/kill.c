@@ -31,11 +31,6 @@ static int32_t command_root(const struct command *cmd)
 	return cmd->shim->pid != 0 ? cmd->shim->pid : cmd->shim->child;
 }
 
-static bool stop_goes_on(const struct guest *g)
-{
-	return g->stopping.active && g->stopping.empty < STOP_EMPTY;
-}
-
 static void kill_scan(struct guest *g)
 {
 	struct killer *k = &g->killer;
@@ -75,29 +70,6 @@ void kill_wait(const struct guest *g, uint64_t *at)
 		*at = g->killer.at;
 }
 
-/* Marks what belongs to no closing command, either: all but us and the shims. False when a stop has
- * nothing more to look for. */
-static bool kill_mark_all(struct guest *g)
-{
-	struct tree *t = &g->killer.tree;
-	uint32_t found = 0;
-
-	tree_mark(t, g->pid);
-	for (uint32_t i = 0; i < t->count; i++) {
-		struct tree_entry *e = &t->entries[i];
-
-		if (shim_is(&g->shims, e->pid)) {
-			e->root = 0;
-			(void)kill(e->pid, SIGCONT); /* ours; it must be able to reap */
-		}
-		found += e->root != 0;
-	}
-	stop_looked(g, found);
-	if (found == 0)
-		g->killer.kills = 0; /* the next look comes soon */
-	return stop_goes_on(g);
-}
-
 /* Marks the trees of all closing commands. False when there is nothing to do. */
 static bool kill_mark(struct guest *g)
 {
@@ -126,10 +98,8 @@ static bool kill_mark(struct guest *g)
 			if (t->entries[j].pid == root)
 				t->entries[j].root = root;
 	}
-	g->killer.marked_all = stop_goes_on(g);
-	if (g->killer.marked_all)
-		any |= kill_mark_all(g);
-	return any;
+	g->killer.marked_all = stop_mark(g);
+	return any || stop_goes_on(g);
 }
 
 /* Everything was signalled: what is next? */
@@ -138,18 +108,18 @@ static void kill_signalled(struct guest *g)
 	struct killer *k = &g->killer;
 	uint64_t wait = KILL_WAIT_MIN_NS;
 
-	g->stopping.told |= k->marked_all;
 	if (!k->stopped && k->found_running && ++k->rounds < KILL_ROUNDS) {
 		tree_end(&k->tree);
 		kill_scan(g);
 		return;
 	}
-	if (!k->stopped) { /* kill what was seen stopped just now */
+	if (!k->stopped) { /* kill, or tell, what was seen stopped just now */
 		k->stopped = true;
 		k->next = 0;
 		return;
 	}
 	tree_end(&k->tree);
+	g->stopping.told |= k->marked_all;
 	k->stopped = false;
 	k->rounds = 0;
 	for (unsigned int i = 0; i < k->kills && wait < KILL_WAIT_MAX_NS; i++)
@@ -163,14 +133,13 @@ static void kill_signalled(struct guest *g)
 static int kill_choose(const struct guest *g, const struct tree_entry *e)
 {
 	bool dead = e->inert && (e->state == 'Z' || e->state == 'X');
+	bool has_time = e->root == g->pid && g->now < g->stopping.kill_at;
 
-	if (e->root == 0 || dead)
+	if (e->root == 0 || dead || (has_time && g->stopping.told))
 		return 0;
-	if (e->root == g->pid && g->now < g->stopping.kill_at)
-		return g->killer.stopped || g->stopping.told ? 0 : SIGTERM;
-	if (g->killer.stopped)
-		return SIGKILL;
-	return e->inert ? 0 : SIGSTOP;
+	if (!g->killer.stopped)
+		return e->inert ? 0 : SIGSTOP;
+	return has_time ? SIGTERM : SIGKILL;
 }
 
 static void kill_signal(struct guest *g)
@@ -185,10 +154,10 @@ static void kill_signal(struct guest *g)
 		if (sig == 0)
 			continue;
 		slice--;
-		if (sig != SIGTERM && e->state != 'D')
+		if (e->state != 'D')
 			k->found_running = true;
 		(void)tree_signal(&k->tree, e, sig); /* or it is gone */
-		if (sig == SIGTERM && e->inert)	     /* so that it can hear */
+		if (sig == SIGTERM)		     /* so that it can hear */
 			(void)tree_signal(&k->tree, e, SIGCONT);
 	}
 	if (k->next == k->tree.count)
@@ -228,8 +197,8 @@ void kill_step(struct guest *g)
 	}
 }
 
-/* One round over everything below us. */
-static void kill_descendants(struct guest *g)
+/* One round over everything below us, at once. */
+static void signal_descendants(struct guest *g, int sig)
 {
 	struct tree *t = &g->killer.tree;
 
@@ -241,8 +210,20 @@ static void kill_descendants(struct guest *g)
 	tree_mark(t, g->pid);
 	for (uint32_t i = 0; i < t->count; i++)
 		if (t->entries[i].root != 0)
-			(void)tree_signal(t, &t->entries[i], SIGKILL); /* or it is gone */
+			(void)tree_signal(t, &t->entries[i], sig); /* or it is gone */
 	tree_end(t);
+}
+
+void kill_cancel(struct guest *g)
+{
+	struct killer *k = &g->killer;
+
+	if (k->stage == KILL_IDLE)
+		return;
+	signal_descendants(g, SIGCONT); /* what is stopped is not killed any more */
+	k->stopped = false;
+	k->rounds = 0;
+	kill_scan(g);
 }
 
 void kill_everything(struct guest *g)
@@ -256,7 +237,7 @@ void kill_everything(struct guest *g)
 	for (;;) {
 		pid_t pid;
 
-		kill_descendants(g);
+		signal_descendants(g, SIGKILL);
 		do {
 			pid = waitpid(-1, NULL, WNOHANG | __WALL);
 		} while (pid > 0);

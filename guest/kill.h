@@ -4,7 +4,8 @@
  *
  * In rounds: look at every process (tree.c), stop those below a closing command until no new one
  * appears, then kill them all, then look again until their shim says that nothing is left. What is
- * stopped cannot fork, so a fork bomb runs out of pids for new processes while ours need none.
+ * stopped cannot fork, so a fork bomb runs out of pids for new processes while ours need none, and
+ * what is to end by itself is told as a whole.
  * Rounds are cut into slices, so that other channels go on meanwhile.
  */
 #ifndef SBXD_GUEST_KILL_H
@@ -38,6 +39,9 @@ struct killer {
 
 /* A command is closing now, or a stop has begun. */
 void kill_begin(struct guest *g);
+
+/* The stop is given up: what belongs to no closing command goes on. */
+void kill_cancel(struct guest *g);
 
 /* Lowers *at to when kill_step() has something to do. */
 void kill_wait(const struct guest *g, uint64_t *at);

@@ -133,4 +133,7 @@ bool shim_reaped(struct shim_pool *p, pid_t pid);
 /* Whether the live process `pid` is a shim. */
 bool shim_is(const struct shim_pool *p, pid_t pid);
 
+/* Whether a command is about to begin: its process may not be there yet. */
+bool shim_any_starting(const struct shim_pool *p);
+
 #endif

@@ -1,8 +1,8 @@
 /*
  * stop: AGENT_STOP: every process of the box but our own ends, and the box stays. sbx-guest.
  *
- * kill.c does the work, in its rounds: with a stop under way all that descends from us is looked
- * at, told once, and killed when its time is up. Shims are our own and stay.
+ * kill.c does the work, in its rounds: with a stop under way all that descends from us is stopped,
+ * told to end and let go on, and killed when its time is up. Shims are our own and stay.
  */
 #ifndef SBXD_GUEST_STOP_H
 #define SBXD_GUEST_STOP_H
@@ -12,8 +12,6 @@
 #include <stdint.h>
 
 struct guest;
-
-#define STOP_EMPTY 2U /* looks in a row that must find nothing: what forks may be missed by one */
 
 struct stop {
 	bool active;
@@ -26,8 +24,14 @@ struct stop {
 /* A guest's stop(). */
 int stop_begin(struct guest *g, const uint8_t *payload, size_t n);
 
-/* Another look, by kill.c, found `count` processes. */
-void stop_looked(struct guest *g, uint32_t count);
+/* There is something to look for. */
+bool stop_goes_on(const struct guest *g);
+
+/*
+ * Marks all that a stop is about, in the tree that kill.c has just read, where no closing command
+ * has marked it. False: nothing is to be done to it now.
+ */
+bool stop_mark(struct guest *g);
 
 /* Answers when all are gone. */
 void stop_step(struct guest *g);
