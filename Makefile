@@ -56,7 +56,7 @@ DRIVER_SRC := drivers/namespace/adopt.c drivers/namespace/cgroup.c drivers/names
 	drivers/namespace/probe.c drivers/namespace/rootfs.c drivers/namespace/site.c drivers/namespace/start.c \
 	drivers/namespace/sweep.c drivers/namespace/userns.c drivers/registry.c
 WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worker/agent_pipe.c worker/boot.c worker/box.c \
-	worker/box_adopt.c worker/box_check.c worker/box_end.c worker/confine.c worker/confine_filter.c worker/conn.c \
+	worker/box_adopt.c worker/box_check.c worker/box_end.c worker/box_stop.c worker/confine.c worker/confine_filter.c worker/conn.c \
 	worker/conn_body.c worker/conn_open.c worker/conn_reply.c worker/control_link.c worker/files_query.c \
 	worker/files_read.c worker/files_write.c worker/janitor.c worker/op.c worker/report.c worker/route.c \
 	worker/run.c worker/run_buffer.c worker/run_request.c worker/run_stream.c worker/service.c

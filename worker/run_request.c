@@ -7,6 +7,7 @@
 #include "lib/clock.h"
 #include "wire/agent.h"
 #include "wire/json.h"
+#include "worker/service.h"
 
 #define RUN_TIMEOUT_MAX 1e9 /* seconds */
 #define RUN_COLS 80
@@ -160,7 +161,7 @@ static uint32_t put_env(struct buf *b, int *rc, const char *env, size_t env_len,
 }
 
 static int build_exec(
-    struct buf *b, const struct fields *f, bool has_stdin, const char *env, size_t env_len)
+    struct buf *b, const struct fields *f, bool has_stdin, const struct service *s)
 {
 	struct agent_exec head = {
 	    .flags = (f->tty ? AGENT_EXEC_TTY : 0) | (f->command ? AGENT_EXEC_SHELL : 0) |
@@ -173,12 +174,12 @@ static int build_exec(
 	size_t i;
 	int rc = buf_append(b, &head, sizeof(head));
 
-	put_string(b, &rc, f->user);
-	put_string(b, &rc, f->cwd);
+	put_string(b, &rc, f->user ? f->user : s->default_user);
+	put_string(b, &rc, f->cwd ? f->cwd : s->default_cwd);
 	if (f->command)
 		put_string(b, &rc, f->command);
 	json_array_foreach(f->argv, i, value) put_string(b, &rc, json_string_value(value));
-	head.envc = put_env(b, &rc, env, env_len, f->env);
+	head.envc = put_env(b, &rc, s->env, s->env_len, f->env);
 	if (rc == 0)
 		memcpy(b->data + b->off, &head, sizeof(head));
 	return rc;
@@ -200,7 +201,7 @@ static int take_stdin(struct run_request *r, const struct fields *f, struct err 
 	return 0;
 }
 
-int run_request_parse(const uint8_t *body, size_t n, const char *env, size_t env_len,
+int run_request_parse(const uint8_t *body, size_t n, const struct service *s,
     struct run_request *out, enum api_error *e, struct err *err)
 {
 	struct fields f = {.max_output = RUN_OUTPUT_DEFAULT};
@@ -218,7 +219,7 @@ int run_request_parse(const uint8_t *body, size_t n, const char *env, size_t env
 		return -EINVAL;
 	out->timeout_ns = clock_seconds_to_ns(f.timeout);
 	out->max_output = (size_t)f.max_output;
-	rc = build_exec(&out->exec, &f, out->has_stdin, env, env_len);
+	rc = build_exec(&out->exec, &f, out->has_stdin, s);
 	if (rc < 0) {
 		*e = API_TOO_LARGE;
 		return err_set(err, -rc, "arguments and environment are too long");

@@ -55,11 +55,16 @@ struct service {
 	struct report *report;
 	const struct service_ops *ops;
 	const char *token; /* box id */
+	const char *name;  /* its other id, "" without */
 	const char *env;   /* the box's environment: "K=V\0"... */
 	size_t env_len;
+	const char *default_cwd;  /* of a command that names none; "": the guest's default */
+	const char *default_user; /* likewise */
 	enum service_state state;
-	size_t buffered;	       /* of SERVICE_BUFFER_MAX */
-	uint8_t *scratch;	       /* SERVICE_SCRATCH bytes, for whoever runs now */
+	bool resting;	  /* the box is stopped: a request on a connection that we have is for sbxd,
+			     which starts the box by handing it over */
+	size_t buffered;  /* of SERVICE_BUFFER_MAX */
+	uint8_t *scratch; /* SERVICE_SCRATCH bytes, for whoever runs now */
 	struct conn *conns[SHM_CONNS]; /* by their word in the slot page */
 	bool held[SHM_CONNS];	       /* words of connections that sbxd is to hear of first */
 	unsigned int conn_count;
@@ -72,6 +77,10 @@ struct service {
  */
 void service_set_state(
     struct service *s, enum service_state state, enum api_error e, const char *message);
+
+/* The box is being stopped: requests that are not complete are refused, idle connections handed
+ * back. What runs ends by itself. */
+void service_rest(struct service *s);
 
 /* Gives memory back that is not needed while nothing happens. */
 void service_trim(struct service *s);

@@ -264,6 +264,9 @@ static inline int h_setup(void **state)
 	h->s.report = &h->report;
 	h->s.ops = &h_service_ops;
 	h->s.token = H_TOKEN;
+	h->s.name = "";
+	h->s.default_cwd = "";
+	h->s.default_user = "";
 	h->s.env = env;
 	h->s.env_len = sizeof(env);
 	h->s.scratch = malloc(SERVICE_SCRATCH);
