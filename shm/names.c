@@ -23,6 +23,9 @@ static const char *const counter_names[COUNTERS] = {
     [COUNTER_HANDOVERS] = "handovers",
     [COUNTER_HANDBACKS] = "handbacks",
     [COUNTER_REJECTED_REQUESTS] = "rejected_requests",
+    [COUNTER_CREATES] = "creates",
+    [COUNTER_STARTS] = "starts",
+    [COUNTER_STOPS] = "stops",
 };
 
 static const char *const hist_names[HISTS] = {
