@@ -61,12 +61,15 @@ WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worke
 	worker/files_read.c worker/files_write.c worker/janitor.c worker/op.c worker/report.c worker/route.c \
 	worker/run.c worker/run_buffer.c worker/run_request.c worker/run_stream.c worker/service.c
 POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_due.c supervisor/pool_lease.c \
-	supervisor/pool_life.c supervisor/pool_queue.c supervisor/pool_release.c supervisor/pool_restore.c \
+	supervisor/pool_life.c supervisor/pool_made.c supervisor/pool_queue.c supervisor/pool_release.c supervisor/pool_restore.c \
 	supervisor/pool_room.c supervisor/pool_scope.c supervisor/pool_stock.c supervisor/pool_timers.c
-SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_box.c supervisor/api_events.c \
+SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_box.c supervisor/api_box_end.c \
+	supervisor/api_box_list.c supervisor/api_box_order.c supervisor/api_events.c supervisor/api_make.c \
 	supervisor/api_pool.c supervisor/client.c supervisor/client_handover.c supervisor/client_read.c \
-	supervisor/client_reply.c supervisor/client_stream.c supervisor/driver_start.c supervisor/images.c \
-	supervisor/janitor_link.c supervisor/lifecycle.c supervisor/listen.c supervisor/notify.c \
+	supervisor/client_reply.c supervisor/client_stream.c supervisor/driver_start.c supervisor/idempotency.c \
+	supervisor/images.c \
+	supervisor/janitor_link.c supervisor/lifecycle.c supervisor/listen.c supervisor/make_request.c \
+	supervisor/making.c supervisor/notify.c \
 	supervisor/perform.c supervisor/programs.c supervisor/publish.c supervisor/reconcile.c supervisor/record.c \
 	supervisor/restore.c supervisor/routes.c supervisor/service.c supervisor/settings.c supervisor/spawn.c supervisor/worker_adopt.c \
 	supervisor/worker_link.c supervisor/worker_msg.c supervisor/worker_start.c

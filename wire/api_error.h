@@ -31,6 +31,8 @@ enum api_error {
 	API_TOO_LARGE,		/* 413 invalid_argument */
 	API_HEAD_TOO_LARGE,	/* 431 invalid_argument */
 	API_EXECUTION_FAILED,	/* 422 execution_failed */
+	API_IMAGE,		/* 422 image_pull_failed */
+	API_KEY_REUSED,		/* 422 invalid_argument: Idempotency-Key with another request */
 	API_CAPACITY,		/* 429 resource_exhausted, reason capacity_exceeded */
 	API_TOO_MANY,		/* 429 resource_exhausted, reason too_many_connections */
 	API_BOX_RESOURCES, /* 429 resource_exhausted, reason box_resources: pids or memory of the
