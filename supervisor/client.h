@@ -65,6 +65,9 @@ struct log_ctx client_log_ctx(const struct client *c);
 /* ---- answering; each request gets exactly one of these ---- */
 
 void client_reply_json(struct client *c, unsigned int status, const struct buf *body);
+/* extra: complete header lines, each ending in \r\n; NULL none. */
+void client_reply_json_more(
+    struct client *c, unsigned int status, const struct buf *body, const char *extra);
 void client_reply_out(struct client *c, unsigned int status, const struct json_out *j);
 void client_reply_empty(struct client *c, unsigned int status, const char *extra);
 void client_reply_error(struct client *c, enum api_error error, const char *message);

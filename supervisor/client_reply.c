@@ -98,7 +98,8 @@ static void client_send(struct client *c, const struct http_reply *r, const stru
 	client_answered(c);
 }
 
-void client_reply_json(struct client *c, unsigned int status, const struct buf *body)
+void client_reply_json_more(
+    struct client *c, unsigned int status, const struct buf *body, const char *extra)
 {
 	client_send(c,
 	    &(struct http_reply){
@@ -108,8 +109,14 @@ void client_reply_json(struct client *c, unsigned int status, const struct buf *
 		.keep_alive = c->keep_alive,
 		.request_id = c->request_id,
 		.traceparent = c->traceparent,
+		.extra = extra,
 	    },
 	    body);
+}
+
+void client_reply_json(struct client *c, unsigned int status, const struct buf *body)
+{
+	client_reply_json_more(c, status, body, NULL);
 }
 
 /* What was written into j, if all of it could be. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/fault.h"
 #include "shm/slot.h"
 #include "supervisor/access.h"
 #include "supervisor/client.h"
@@ -26,6 +27,9 @@ static const struct route routes[] = {
     {.segments = "boxes/:/fs", .handed_over = true},
     {.segments = "boxes/:/fs/*", .handed_over = true},
     {.methods = GET, .segments = "boxes", .fn = api_list_boxes},
+    {.methods = POST, .segments = "boxes", .fn = api_make_box},
+    {.methods = POST, .segments = "boxes/:/start", .fn = api_start_box},
+    {.methods = POST, .segments = "boxes/:/stop", .fn = api_stop_box},
     {.methods = GET | HEAD, .segments = "boxes/:", .fn = api_get_box},
     {.methods = DELETE, .segments = "boxes/:", .fn = api_delete_box},
     {.methods = GET | HEAD, .segments = "events", .fn = api_events},
@@ -88,6 +92,7 @@ static const char *allow_value(uint32_t methods)
 	} allows[] = {
 	    {POST, "POST"},
 	    {GET, "GET"},
+	    {GET | POST, "GET, POST"},
 	    {GET | HEAD, "GET, HEAD"},
 	    {GET | HEAD | DELETE, "GET, HEAD, DELETE"},
 	};
@@ -99,6 +104,13 @@ static const char *allow_value(uint32_t methods)
 	return NULL;
 }
 
+static bool ends_in_slash(const char *path)
+{
+	size_t len = strlen(path);
+
+	return len > 0 && path[len - 1] == '/';
+}
+
 int route_find(const struct http_head *head, struct route_match *out, struct route_error *error)
 {
 	const char *segments[ROUTE_DEPTH];
@@ -106,6 +118,8 @@ int route_find(const struct http_head *head, struct route_match *out, struct rou
 	uint32_t allowed = 0;
 	int count = http_split_path(head->path, storage, sizeof(storage), segments, ROUTE_DEPTH);
 
+	if (count < 0 && ends_in_slash(head->path)) /* an empty id, most likely */
+		return fail(error, API_NOT_FOUND, "there is nothing at this path");
 	if (count < 0)
 		return fail(error, API_INVALID_ARGUMENT, "the path is not valid");
 	if (count == 0 || strcmp(segments[0], "v1") != 0)
@@ -157,6 +171,12 @@ void route_hand_over(struct sbxd *s, struct client *c, const struct route_match 
 			    error, API_INVALID_STATE, "the box is %s", slot_state_name(b->state));
 		return;
 	}
+	if (!pool_use(s->pool, b->slot, b->generation)) {
+		(void)fail(error, API_INVALID_STATE, "the box is being stopped");
+		return;
+	}
+	publish_changed(s); /* a box that is used must not be a stopped one to our successor */
+	FAULT_POINT("sbxd.handover.used");
 	client_mark_owner(c, b->uid);
 	rc = worker_hand_over(w, c, bytes, n);
 	if (rc == -EMSGSIZE)

@@ -23,7 +23,10 @@ static const struct promise {
 	const char *allow; /* of the path */
 } promises[] = {
     {"/v1/acquire", "", IN(HTTP_POST), api_acquire, "POST"},
-    {"/v1/boxes", "", IN(HTTP_GET), api_list_boxes, "GET"},
+    {"/v1/boxes", "", IN(HTTP_GET), api_list_boxes, "GET, POST"},
+    {"/v1/boxes", "", IN(HTTP_POST), api_make_box, "GET, POST"},
+    {"/v1/boxes/" TOKEN "/start", TOKEN, IN(HTTP_POST), api_start_box, "POST"},
+    {"/v1/boxes/my-box/stop", "my-box", IN(HTTP_POST), api_stop_box, "POST"},
     {"/v1/boxes/" TOKEN, TOKEN, IN(HTTP_GET) | IN(HTTP_HEAD), api_get_box, "GET, HEAD, DELETE"},
     {"/v1/boxes/" TOKEN, TOKEN, IN(HTTP_DELETE), api_delete_box, "GET, HEAD, DELETE"},
     {"/v1/boxes/" TOKEN "/release", TOKEN, IN(HTTP_POST), api_release, "POST"},
@@ -124,6 +127,7 @@ static void test_nothing_is_there(void **state)
 	    "/v1/pools", "/v1/pool/reset/now", "/v1/pool/start", "/v1/acquire/x", "/v1/box",
 	    "/v1/boxes/x/runs", "/v1/boxes/x/run/now", "/v1/boxes/x/release/now",
 	    "/v1/boxes/x/y/fs", "/v1/boxes/x/FS/read", "/v1/shutdown/x", "/v1/:", "/v1/*",
+	    "/v1/pool/", "/v1/boxes/", "/v1/", "/v1/boxes/x/start/now", "/v1/boxes/x/stopp",
 	    "/v1%2Fpool", /* one segment, with a slash in it */
 	};
 
@@ -135,9 +139,9 @@ static void test_nothing_is_there(void **state)
 static void test_no_path(void **state)
 {
 	static const char *const paths[] = {
-	    "", "v1/pool", "*", "//v1/pool", "/v1//pool", "/v1/pool/", "/v1/boxes//run",
-	    "/v1/boxes/./run", "/v1/boxes/../pool", "/v1/boxes/%2e%2e/pool", "/v1/boxes/%/run",
-	    "/v1/boxes/%g0/run", "/v1/boxes/a%00b/run",
+	    "", "v1/pool", "*", "//v1/pool", "/v1//pool", "/v1/boxes//run", "/v1/boxes/./run",
+	    "/v1/boxes/../pool", "/v1/boxes/%2e%2e/pool", "/v1/boxes/%/run", "/v1/boxes/%g0/run",
+	    "/v1/boxes/a%00b/run",
 	    "/v1/boxes/x/fs/3/4/5/6/7/8/9/10/11/12/13", /* deeper than anything served */
 	};
 
