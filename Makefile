@@ -57,7 +57,7 @@ DRIVER_SRC := drivers/namespace/adopt.c drivers/namespace/cgroup.c drivers/names
 	drivers/namespace/sweep.c drivers/namespace/userns.c drivers/registry.c
 WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worker/agent_pipe.c worker/arg_limits.c \
 	worker/boot.c worker/box.c \
-	worker/box_adopt.c worker/box_check.c worker/box_end.c worker/command_request.c worker/confine.c \
+	worker/box_adopt.c worker/box_check.c worker/box_end.c worker/box_stop.c worker/command_request.c worker/confine.c \
 	worker/confine_filter.c worker/conn.c worker/conn_body.c worker/conn_open.c worker/conn_reply.c \
 	worker/conn_upgrade.c worker/conn_ws.c worker/control_link.c worker/exec.c worker/exec_api.c worker/exec_attach.c \
 	worker/exec_keep.c worker/exec_output.c worker/exec_request.c worker/exec_start.c worker/files_glob.c \
@@ -67,21 +67,22 @@ WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worke
 WORKER_SRC += worker/coro.c worker/files_download.c worker/files_tar.c worker/files_upload.c worker/tar_head.c \
 	worker/tar_in.c worker/tar_in_member.c worker/tar_out.c
 POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_due.c supervisor/pool_lease.c \
-	supervisor/pool_life.c supervisor/pool_queue.c supervisor/pool_release.c supervisor/pool_restore.c \
+	supervisor/pool_life.c supervisor/pool_made.c supervisor/pool_queue.c supervisor/pool_release.c supervisor/pool_restore.c \
 	supervisor/pool_room.c supervisor/pool_scope.c supervisor/pool_stock.c supervisor/pool_timers.c
-SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_box.c supervisor/api_config.c \
-	supervisor/api_events.c supervisor/api_images.c supervisor/api_me.c supervisor/api_metrics.c \
+SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_box.c supervisor/api_box_end.c \
+	supervisor/api_box_list.c supervisor/api_box_order.c supervisor/api_config.c \
+	supervisor/api_events.c supervisor/api_images.c supervisor/api_make.c supervisor/api_me.c supervisor/api_metrics.c \
 	supervisor/api_openmetrics.c supervisor/api_pool.c supervisor/api_unsupported.c supervisor/auth.c \
 	supervisor/client.c supervisor/client_handover.c supervisor/client_read.c supervisor/client_reply.c \
-	supervisor/client_stream.c supervisor/client_tcp.c supervisor/driver_start.c supervisor/images.c \
+	supervisor/client_stream.c supervisor/client_tcp.c supervisor/driver_start.c supervisor/idempotency.c supervisor/images.c \
 	supervisor/janitor_link.c supervisor/lifecycle.c supervisor/listen.c supervisor/listen_tcp.c \
-	supervisor/listen_unix.c supervisor/notify.c \
+	supervisor/listen_unix.c supervisor/make_request.c supervisor/making.c supervisor/notify.c \
 	supervisor/perform.c supervisor/programs.c supervisor/publish.c supervisor/reconcile.c supervisor/record.c \
 	supervisor/restore.c supervisor/routes.c supervisor/service.c supervisor/settings.c supervisor/spawn.c supervisor/usage.c supervisor/worker_adopt.c \
 	supervisor/worker_link.c supervisor/worker_msg.c supervisor/worker_start.c
 GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_path.c guest/file_read.c guest/file_sync.c guest/file_write.c \
 	guest/kill.c guest/mux.c guest/mux_input.c guest/out.c guest/path.c guest/shim.c guest/shim_run.c \
-	guest/sink.c guest/sys_clone.c guest/text.c guest/tree.c guest/users.c
+	guest/sink.c guest/stop.c guest/sys_clone.c guest/text.c guest/tree.c guest/users.c
 FILES_SRC := guest/files/emit.c guest/files/glob.c guest/files/grep.c guest/files/ignore.c guest/files/lines.c \
 	guest/files/list.c guest/files/match.c guest/files/options.c guest/files/regex.c guest/files/remove.c \
 	guest/files/root.c guest/files/walk.c

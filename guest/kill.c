@@ -34,7 +34,7 @@ static int32_t command_root(const struct command *cmd)
 static void kill_scan(struct guest *g)
 {
 	struct killer *k = &g->killer;
-	bool any = false;
+	bool any = stop_goes_on(g);
 
 	for (unsigned int i = 0; i < g->open && !any; i++)
 		any = closing_command(g, i) != NULL;
@@ -70,7 +70,7 @@ void kill_wait(const struct guest *g, uint64_t *at)
 		*at = g->killer.at;
 }
 
-/* Marks the trees of all closing commands. False when there are none. */
+/* Marks the trees of all closing commands. False when there is nothing to do. */
 static bool kill_mark(struct guest *g)
 {
 	struct tree *t = &g->killer.tree;
@@ -98,7 +98,8 @@ static bool kill_mark(struct guest *g)
 			if (t->entries[j].pid == root)
 				t->entries[j].root = root;
 	}
-	return any;
+	g->killer.marked_all = stop_mark(g);
+	return any || stop_goes_on(g);
 }
 
 /* Everything was signalled: what is next? */
@@ -112,12 +113,13 @@ static void kill_signalled(struct guest *g)
 		kill_scan(g);
 		return;
 	}
-	if (!k->stopped) { /* kill what was seen stopped just now */
+	if (!k->stopped) { /* kill, or tell, what was seen stopped just now */
 		k->stopped = true;
 		k->next = 0;
 		return;
 	}
 	tree_end(&k->tree);
+	g->stopping.told |= k->marked_all;
 	k->stopped = false;
 	k->rounds = 0;
 	for (unsigned int i = 0; i < k->kills && wait < KILL_WAIT_MAX_NS; i++)
@@ -127,6 +129,19 @@ static void kill_signalled(struct guest *g)
 	k->at = g->now + wait;
 }
 
+/* The signal for a process in this pass, 0: none. What only a stop is about has its time first. */
+static int kill_choose(const struct guest *g, const struct tree_entry *e)
+{
+	bool dead = e->inert && (e->state == 'Z' || e->state == 'X');
+	bool has_time = e->root == g->pid && g->now < g->stopping.kill_at;
+
+	if (e->root == 0 || dead || (has_time && g->stopping.told))
+		return 0;
+	if (!g->killer.stopped)
+		return e->inert ? 0 : SIGSTOP;
+	return has_time ? SIGTERM : SIGKILL;
+}
+
 static void kill_signal(struct guest *g)
 {
 	struct killer *k = &g->killer;
@@ -134,14 +149,16 @@ static void kill_signal(struct guest *g)
 
 	for (; k->next < k->tree.count && slice > 0; k->next++) {
 		const struct tree_entry *e = &k->tree.entries[k->next];
-		bool dead = e->inert && (e->state == 'Z' || e->state == 'X');
+		int sig = kill_choose(g, e);
 
-		if (e->root == 0 || dead || (!k->stopped && e->inert))
+		if (sig == 0)
 			continue;
 		slice--;
 		if (e->state != 'D')
 			k->found_running = true;
-		(void)tree_signal(&k->tree, e, k->stopped ? SIGKILL : SIGSTOP); /* or it is gone */
+		(void)tree_signal(&k->tree, e, sig); /* or it is gone */
+		if (sig == SIGTERM)		     /* so that it can hear */
+			(void)tree_signal(&k->tree, e, SIGCONT);
 	}
 	if (k->next == k->tree.count)
 		kill_signalled(g);
@@ -180,8 +197,8 @@ void kill_step(struct guest *g)
 	}
 }
 
-/* One round over everything below us. */
-static void kill_descendants(struct guest *g)
+/* One round over everything below us, at once. */
+static void signal_descendants(struct guest *g, int sig)
 {
 	struct tree *t = &g->killer.tree;
 
@@ -193,8 +210,20 @@ static void kill_descendants(struct guest *g)
 	tree_mark(t, g->pid);
 	for (uint32_t i = 0; i < t->count; i++)
 		if (t->entries[i].root != 0)
-			(void)tree_signal(t, &t->entries[i], SIGKILL); /* or it is gone */
+			(void)tree_signal(t, &t->entries[i], sig); /* or it is gone */
 	tree_end(t);
+}
+
+void kill_cancel(struct guest *g)
+{
+	struct killer *k = &g->killer;
+
+	if (k->stage == KILL_IDLE)
+		return;
+	signal_descendants(g, SIGCONT); /* what is stopped is not killed any more */
+	k->stopped = false;
+	k->rounds = 0;
+	kill_scan(g);
 }
 
 void kill_everything(struct guest *g)
@@ -208,7 +237,7 @@ void kill_everything(struct guest *g)
 	for (;;) {
 		pid_t pid;
 
-		kill_descendants(g);
+		signal_descendants(g, SIGKILL);
 		do {
 			pid = waitpid(-1, NULL, WNOHANG | __WALL);
 		} while (pid > 0);

@@ -1,9 +1,11 @@
 /*
- * kill: ends the whole trees of commands that were closed. sbx-guest.
+ * kill: ends the whole trees of commands that were closed, and all there is for AGENT_STOP.
+ * sbx-guest.
  *
  * In rounds: look at every process (tree.c), stop those below a closing command until no new one
  * appears, then kill them all, then look again until their shim says that nothing is left. What is
- * stopped cannot fork, so a fork bomb runs out of pids for new processes while ours need none.
+ * stopped cannot fork, so a fork bomb runs out of pids for new processes while ours need none, and
+ * what is to end by itself is told as a whole.
  * Rounds are cut into slices, so that other channels go on meanwhile.
  */
 #ifndef SBXD_GUEST_KILL_H
@@ -30,12 +32,16 @@ struct killer {
 	unsigned int kills;  /* since a command began to close: the wait grows */
 	uint32_t next;	     /* entry of the tree to signal next */
 	bool found_running;
-	uint64_t at; /* when to go on */
+	bool marked_all; /* this round is about everything that descends from us, for a stop */
+	uint64_t at;	 /* when to go on */
 	struct tree tree;
 };
 
-/* A command is closing now. */
+/* A command is closing now, or a stop has begun. */
 void kill_begin(struct guest *g);
+
+/* The stop is given up: what belongs to no closing command goes on. */
+void kill_cancel(struct guest *g);
 
 /* Lowers *at to when kill_step() has something to do. */
 void kill_wait(const struct guest *g, uint64_t *at);

@@ -96,6 +96,7 @@ int main(void)
 	guest.init = guest.pid == 1;
 	guest.ops = operations;
 	guest.sync = file_sync_begin;
+	guest.stop = stop_begin;
 	mux_init(&guest, STDIN_FILENO, STDOUT_FILENO);
 	if (start(&guest) != 0)
 		return 1;

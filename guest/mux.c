@@ -273,6 +273,7 @@ static int mux_round(struct guest *g, struct mux_round *r)
 	if (r->children)
 		file_sync_step(g);
 	kill_step(g);
+	stop_step(g);
 	mux_step(g, r);
 	if (g->out.blocked && r->fds[MUX_SLOT_OUT].revents == 0)
 		return 0;

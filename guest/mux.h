@@ -3,8 +3,8 @@
  *
  * START HERE in guest/. mux_input.c takes frames from the worker and hands them to the operation
  * of their channel; mux.c waits and steps operations; command.c, file_read.c, file_write.c and
- * file_path.c are the operations; shim.c keeps the tree of a command together and kill.c ends it.
- * If we die here, PID 1 dies and the kernel ends the whole box.
+ * file_path.c are the operations; shim.c keeps the tree of a command together and kill.c ends it;
+ * stop.c ends all of them. If we die here, PID 1 dies and the kernel ends the whole box.
  */
 #ifndef SBXD_GUEST_MUX_H
 #define SBXD_GUEST_MUX_H
@@ -21,6 +21,7 @@
 #include "guest/out.h"
 #include "guest/shim.h"
 #include "guest/sink.h"
+#include "guest/stop.h"
 #include "guest/text.h"
 #include "wire/agent.h"
 
@@ -109,6 +110,8 @@ struct guest {
 	const struct operation *const *ops; /* by request type; MUX_OPS entries */
 	/* AGENT_SYNC: answers PONG with the payload when it is done. */
 	void (*sync)(struct guest *g, const uint8_t *payload, size_t n);
+	/* AGENT_STOP. 0, or -EBADMSG: it breaks the rules. */
+	int (*stop)(struct guest *g, const uint8_t *payload, size_t n);
 
 	unsigned int open;	  /* channels in use are the first of order[] */
 	unsigned int turn;	  /* whose turn is first */
@@ -125,6 +128,7 @@ struct guest {
 	struct sinks sinks;
 	struct killer killer;
 	struct file_sync syncing;
+	struct stop stopping;
 	struct mux_round round;
 	struct channel channels[AGENT_CHANNELS_MAX];
 	struct shim_pool shims;

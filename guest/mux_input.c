@@ -109,6 +109,8 @@ static int take_channel_zero(struct guest *g, const struct agent_head *h, const 
 {
 	if (h->channel != 0 || h->flags != 0 || h->size > FILE_PING_MAX)
 		return -EBADMSG;
+	if (h->type == AGENT_STOP)
+		return g->stop(g, payload, h->size);
 	if (h->type == AGENT_SYNC)
 		g->sync(g, payload, h->size);
 	else
@@ -212,6 +214,7 @@ static int take_frame(struct guest *g, const struct agent_head *h, const uint8_t
 	switch (h->type) {
 	case AGENT_PING:
 	case AGENT_SYNC:
+	case AGENT_STOP:
 		return take_channel_zero(g, h, payload);
 	case AGENT_EXEC:
 	case AGENT_READ:

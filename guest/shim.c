@@ -136,6 +136,27 @@ int shim_signal(struct shim *s, int sig)
 	return rc;
 }
 
+bool shim_is(const struct shim_pool *p, pid_t pid)
+{
+	for (unsigned int i = 0; i < p->used; i++) {
+		if (p->slots[i].pid == pid)
+			return true;
+	}
+	return false;
+}
+
+bool shim_any_starting(const struct shim_pool *p)
+{
+	for (unsigned int i = 0; i < p->used; i++) {
+		const struct shim *s = &p->slots[i];
+
+		if (s->pid != 0 && s->taken && s->job == SHIM_JOB_COMMAND &&
+		    shim_phase(s) == SHIM_GO)
+			return true;
+	}
+	return false;
+}
+
 bool shim_reaped(struct shim_pool *p, pid_t pid)
 {
 	for (unsigned int i = 0; i < p->used; i++) {

@@ -131,4 +131,10 @@ int shim_signal(struct shim *s, int sig);
 /* waitpid() returned `pid`: true when it was a shim. */
 bool shim_reaped(struct shim_pool *p, pid_t pid);
 
+/* Whether the live process `pid` is a shim. */
+bool shim_is(const struct shim_pool *p, pid_t pid);
+
+/* Whether a command is about to begin: its process may not be there yet. */
+bool shim_any_starting(const struct shim_pool *p);
+
 #endif

@@ -34,7 +34,7 @@
 #include <stdint.h>
 
 #define SHM_MAGIC 0x31304244584253ULL /* "SBXDB01" */
-#define SHM_VERSION 2U
+#define SHM_VERSION 3U
 #define SHM_PAGE 4096U
 #define SHM_MODE 0640
 #define SHM_NONE UINT32_MAX /* no slot */
@@ -46,6 +46,7 @@
 #define SHM_USER_LEN 320
 #define SHM_IMAGE_LEN 128
 #define SHM_NAME_LEN 64
+#define SHM_BOX_NAME_LEN 136 /* 128 characters and NULs */
 #define SHM_ERROR_LEN 160
 #define SHM_ID_LEN 40
 #define SHM_CONNS 256  /* connections one worker may hold at a time */
@@ -98,6 +99,9 @@ enum shm_counter {
 	COUNTER_PAST_COMMAND_FAILURES,
 	COUNTER_PAST_BYTES_IN,
 	COUNTER_PAST_BYTES_OUT,
+	COUNTER_CREATES, /* made boxes, as the next two */
+	COUNTER_STARTS,	 /* by order or by use */
+	COUNTER_STOPS,
 	COUNTERS,
 };
 
@@ -211,6 +215,8 @@ enum shm_event_kind {
 	EVENT_CHECK_FAILED,
 	EVENT_BOOT_FAILED,
 	EVENT_ERROR,
+	EVENT_START, /* a made box runs: it was fresh or stopped */
+	EVENT_STOP,  /* a made box is stopped: no process is left in it */
 	EVENT_KINDS,
 };
 
@@ -250,13 +256,23 @@ struct slot_sup {
 	uint32_t source;     /* enum shm_source of the newest lease */
 	char user[SHM_USER_LEN];
 	char thread[SHM_USER_LEN];
+	/* What its creator calls a made box; empty: it has no name. */
+	char box_name[SHM_BOX_NAME_LEN];
 	char last_error[SHM_ERROR_LEN];
 };
 
 #define SLOT_FLAG_ANONYMOUS 1U /* no scope: a random id, not found by acquire */
 #define SLOT_FLAG_ADOPTED 2U   /* taken over from a dead supervisor and not checked since */
 #define SLOT_FLAG_NO_USER 4U   /* user_id was absent */
-#define SLOT_FLAGS (SLOT_FLAG_ANONYMOUS | SLOT_FLAG_ADOPTED | SLOT_FLAG_NO_USER)
+#define SLOT_FLAG_MADE 8U      /* its creator's until removed: never parked, evicted or reaped */
+/* What a made box is at; without any of them it runs. */
+#define SLOT_FLAG_FRESH 16U    /* not used yet */
+#define SLOT_FLAG_STOPPING 32U /* its processes are being ended */
+#define SLOT_FLAG_STOPPED 64U  /* they are; its files are as they were */
+#define SLOT_FLAGS_REST (SLOT_FLAG_FRESH | SLOT_FLAG_STOPPING | SLOT_FLAG_STOPPED)
+#define SLOT_FLAGS                                                                      \
+	(SLOT_FLAG_ANONYMOUS | SLOT_FLAG_ADOPTED | SLOT_FLAG_NO_USER | SLOT_FLAG_MADE | \
+	    SLOT_FLAGS_REST)
 
 /* The worker's part of a slot. Written whole, by that slot's worker, under work_seq. */
 struct slot_work {

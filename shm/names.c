@@ -27,6 +27,9 @@ static const char *const counter_names[COUNTERS] = {
     [COUNTER_PAST_COMMAND_FAILURES] = "past_command_failures",
     [COUNTER_PAST_BYTES_IN] = "past_bytes_in",
     [COUNTER_PAST_BYTES_OUT] = "past_bytes_out",
+    [COUNTER_CREATES] = "creates",
+    [COUNTER_STARTS] = "starts",
+    [COUNTER_STOPS] = "stops",
 };
 
 static const char *const hist_names[HISTS] = {
@@ -42,6 +45,51 @@ static const char *const hist_names[HISTS] = {
 _Static_assert(
     sizeof(counter_names) / sizeof(counter_names[0]) == COUNTERS, "every counter has a name");
 _Static_assert(sizeof(hist_names) / sizeof(hist_names[0]) == HISTS, "every histogram has a name");
+
+static const uint8_t state_status[] = {
+    [SLOT_FREE] = BOX_STOPPED,
+    [SLOT_RESERVED] = BOX_CONFIGURED,
+    [SLOT_BOOTING] = BOX_CONFIGURED,
+    [SLOT_STOCK] = BOX_RUNNING,
+    [SLOT_ACTIVE] = BOX_RUNNING, /* unless its flags say otherwise */
+    [SLOT_CHECKING] = BOX_RUNNING,
+    [SLOT_WARM] = BOX_RUNNING,
+    [SLOT_CLOSING] = BOX_STOPPING,
+    [SLOT_QUARANTINED] = BOX_FAILED,
+};
+
+static const char *const status_names[] = {
+    [BOX_CONFIGURED] = "configured",
+    [BOX_RUNNING] = "running",
+    [BOX_STOPPING] = "stopping",
+    [BOX_STOPPED] = "stopped",
+    [BOX_PAUSED] = "paused",
+    [BOX_FAILED] = "failed",
+    [BOX_UNKNOWN] = "unknown",
+};
+
+_Static_assert(
+    sizeof(state_status) / sizeof(state_status[0]) == SLOT_STATES, "every state has a status");
+_Static_assert(
+    sizeof(status_names) / sizeof(status_names[0]) == BOX_STATUSES, "every status has a name");
+
+enum shm_box_status shm_box_status(uint32_t state, uint32_t flags)
+{
+	if (state >= SLOT_STATES)
+		return BOX_UNKNOWN;
+	if (state == SLOT_ACTIVE && (flags & SLOT_FLAG_FRESH))
+		return BOX_CONFIGURED;
+	if (state == SLOT_ACTIVE && (flags & SLOT_FLAG_STOPPING))
+		return BOX_STOPPING;
+	if (state == SLOT_ACTIVE && (flags & SLOT_FLAG_STOPPED))
+		return BOX_STOPPED;
+	return (enum shm_box_status)state_status[state];
+}
+
+const char *shm_box_status_name(uint32_t status)
+{
+	return status < BOX_STATUSES ? status_names[status] : "?";
+}
 
 const char *shm_counter_name(uint32_t counter)
 {

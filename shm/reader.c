@@ -86,6 +86,7 @@ static void end_texts(struct reader_box *box)
 	sup->image[sizeof(sup->image) - 1] = '\0';
 	sup->user[sizeof(sup->user) - 1] = '\0';
 	sup->thread[sizeof(sup->thread) - 1] = '\0';
+	sup->box_name[sizeof(sup->box_name) - 1] = '\0';
 	sup->last_error[sizeof(sup->last_error) - 1] = '\0';
 	box->work.last_error[sizeof(box->work.last_error) - 1] = '\0';
 }

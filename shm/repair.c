@@ -29,12 +29,15 @@ static const struct text_field texts[] = {
     TEXT(image),
     TEXT(user),
     TEXT(thread),
+    TEXT(box_name),
     TEXT(last_error),
 };
 
 #define IN(state) (1U << (state))
 #define RUNNING (IN(SLOT_STOCK) | IN(SLOT_ACTIVE) | IN(SLOT_CHECKING) | IN(SLOT_WARM))
 #define SCOPED (IN(SLOT_ACTIVE) | IN(SLOT_CHECKING) | IN(SLOT_WARM))
+#define POOLED \
+	(IN(SLOT_STOCK) | IN(SLOT_CHECKING) | IN(SLOT_WARM)) /* what waits for whoever comes */
 
 static bool texts_end(const struct slot_sup *part)
 {
@@ -53,6 +56,19 @@ static bool token_is_sound(const char token[SHM_TOKEN_LEN])
 	size_t len = strlen(token); /* texts_end() came first */
 
 	return (len == 0 || len == 16) && strspn(token, "0123456789abcdef") == len;
+}
+
+/* What only a made box has, and where it can be. */
+static bool making_is_sound(const struct slot_sup *part)
+{
+	uint32_t rest = part->flags & SLOT_FLAGS_REST;
+
+	if (!(part->flags & SLOT_FLAG_MADE))
+		return rest == 0 && !part->box_name[0];
+	if (!(part->flags & SLOT_FLAG_ANONYMOUS) || !part->token[0] || (IN(part->state) & POOLED))
+		return false;
+	return (rest & (rest - 1)) == 0 &&
+	       (!part->box_name[0] || slot_box_name_is_sound(part->box_name));
 }
 
 static bool digest_is_set(const uint8_t digest[32])
@@ -79,6 +95,8 @@ int repair_check_sup(const struct slot_sup *part, uint32_t slots)
 	    !link_is_sound(part->warm_next, slots))
 		return -EINVAL;
 	if (part->lease_span > SHM_LEASES || part->leases > part->lease_span)
+		return -EINVAL;
+	if (!making_is_sound(part))
 		return -EINVAL;
 	state = IN(part->state);
 	if (!(state & (IN(SLOT_FREE) | IN(SLOT_QUARANTINED))) && part->generation == 0)

@@ -23,6 +23,8 @@ static const char *const kind_names[] = {
     [EVENT_CHECK_FAILED] = "check_failed",
     [EVENT_BOOT_FAILED] = "boot_failed",
     [EVENT_ERROR] = "error",
+    [EVENT_START] = "start",
+    [EVENT_STOP] = "stop",
 };
 
 _Static_assert(

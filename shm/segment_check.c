@@ -62,6 +62,7 @@ static const uint32_t layout[] = {
     AT(slot_sup, source),
     AT(slot_sup, user),
     AT(slot_sup, thread),
+    AT(slot_sup, box_name),
     AT(slot_sup, last_error),
     AT(slot_work, box_pid),
     AT(slot_work, heartbeat_ns),

@@ -6,6 +6,7 @@
 #include "shm/slot.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "lib/fault.h"
 #include "shm/scope_lock.h"
@@ -85,6 +86,16 @@ const char *slot_source_name(uint32_t source)
 bool slot_state_counts(uint32_t state)
 {
 	return state >= SLOT_RESERVED && state <= SLOT_WARM;
+}
+
+bool slot_box_name_is_sound(const char *name)
+{
+	static const char allowed[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+	size_t len = strlen(name);
+
+	return len > 0 && len <= SLOT_BOX_NAME_MAX && strspn(name, allowed) == len &&
+	       !strchr("._-", name[0]);
 }
 
 static void part_publish(

@@ -19,6 +19,11 @@ const char *slot_source_name(uint32_t source);
  * out). */
 bool slot_state_counts(uint32_t state);
 
+#define SLOT_BOX_NAME_MAX 128U
+
+/* What a client may call its box: 1 to 128 of [a-zA-Z0-9._-], first a letter or a digit. */
+bool slot_box_name_is_sound(const char *name);
+
 /*
  * Writes the whole supervisor part under its sequence counter. Only sbxd. When the generation
  * changes it is 0 in shared memory until the rest is in place, so that what a writer killed in the

@@ -62,7 +62,7 @@ int access_read_peer(const struct sbxd *s, int fd, struct peer *out)
 int access_box_name(const struct client *c, const char *id, struct box_name *out)
 {
 	const char *colon = strchr(id, ':');
-	const char *token = id;
+	const char *text = id;
 	unsigned long uid = client_uid(c);
 	char *end = NULL;
 
@@ -72,27 +72,29 @@ int access_box_name(const struct client *c, const char *id, struct box_name *out
 		uid = strtoul(id, &end, 10);
 		if (end != colon || uid > UINT32_MAX)
 			return -ENOENT;
-		token = colon + 1;
+		text = colon + 1;
 	}
-	if (*token == '\0' || strlen(token) >= sizeof(out->token))
+	if (*text == '\0' || strlen(text) >= sizeof(out->text))
 		return -ENOENT;
 	out->uid = (uid_t)uid;
-	(void)strlcpy(out->token, token, sizeof(out->token));
+	(void)strlcpy(out->text, text, sizeof(out->text));
 	return 0;
 }
 
 const struct pool_box *access_find_box(const struct sbxd *s, const struct client *c, const char *id)
 {
+	const struct pool_box *b;
 	struct box_name name;
 
 	if (access_box_name(c, id, &name) < 0)
 		return NULL;
-	return pool_box_find(s->pool, name.uid, name.token);
+	b = pool_box_find(s->pool, name.uid, name.text);
+	return b ? b : pool_box_named(s->pool, name.uid, name.text);
 }
 
-void access_box_id(const struct client *c, const struct pool_box *b, char *out, size_t size)
+void access_box_id(uid_t viewer, const struct pool_box *b, char *out, size_t size)
 {
-	if (b->uid == client_uid(c))
+	if (b->uid == viewer)
 		(void)snprintf(out, size, "%s", b->token);
 	else
 		(void)snprintf(out, size, "%u:%s", (unsigned int)b->uid, b->token);

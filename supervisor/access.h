@@ -27,15 +27,16 @@ int access_read_peer(const struct sbxd *s, int fd, struct peer *out);
 /* Whose the token is; (uid_t)-1 without one. */
 uid_t access_token_uid(const struct sbxd *s);
 
-/* An owner and a token, as a box id names them. */
+/* An owner, and a token or the name of a made box, as a box id says them. */
 struct box_name {
 	uid_t uid;
-	char token[SHM_TOKEN_LEN];
+	char text[SHM_BOX_NAME_LEN];
 };
 
 /*
- * Reads a box id: TOKEN (the client's own) or, for admins, UID:TOKEN. 0, or -ENOENT for everything
- * that is no id of a box this client may know of; whether such a box exists is not looked at.
+ * Reads a box id: a token or a name (the client's own) or, for admins, after UID and a colon that
+ * of another. 0, or -ENOENT for everything that is no id of a box this client may know of; whether
+ * such a box exists is not looked at.
  */
 int access_box_name(const struct client *c, const char *id, struct box_name *out);
 
@@ -43,7 +44,8 @@ int access_box_name(const struct client *c, const char *id, struct box_name *out
 const struct pool_box *access_find_box(
     const struct sbxd *s, const struct client *c, const char *id);
 
-/* The id under which this client knows box b: TOKEN, or UID:TOKEN when it is another uid's. */
-void access_box_id(const struct client *c, const struct pool_box *b, char *out, size_t size);
+/* The id under which a client of that uid knows box b: TOKEN, or UID:TOKEN when it is another
+ * uid's. */
+void access_box_id(uid_t viewer, const struct pool_box *b, char *out, size_t size);
 
 #endif

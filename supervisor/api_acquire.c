@@ -157,7 +157,7 @@ void api_acquire_granted(struct sbxd *s, struct client *c, const struct pool_act
 	buf_init(&out, ACQUIRE_JSON_MAX);
 	json_out_init(&j, &out);
 	json_object_begin(&j, NULL);
-	api_put_box(&j, s, c, b);
+	api_put_box(&j, s, client_uid(c), b);
 	json_put_string(&j, "lease_id", lease);
 	json_put_string(&j, "source", slot_source_name(a->source));
 	json_put_uint(&j, "acquire_us", a->waited / NS_PER_US);
@@ -171,8 +171,7 @@ void api_refused(struct sbxd *s, struct client *c, const struct pool_action *a)
 	struct api_error_more more = {.retry_after_seconds = a->retry_after};
 	struct log_ctx ctx = client_log_ctx(c);
 
-	log_line(
-	    LOG_INFO, &ctx, "acquire refused: %s: %s", api_error_info(a->error)->reason, a->text);
+	log_line(LOG_INFO, &ctx, "refused: %s: %s", api_error_info(a->error)->reason, a->text);
 	publish_count(s, COUNTER_ACQUIRE_FAILED);
 	if (a->error == API_CAPACITY) {
 		more.has_pool = 1;

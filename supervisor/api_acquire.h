@@ -1,4 +1,4 @@
-/* api_acquire: the answers to POST /v1/acquire that come from the pool. */
+/* api_acquire: the answers to POST /v1/acquire that come from the pool; refusals of all kinds. */
 #ifndef SBXD_SUPERVISOR_API_ACQUIRE_H
 #define SBXD_SUPERVISOR_API_ACQUIRE_H
 

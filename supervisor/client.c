@@ -9,6 +9,7 @@
 
 #include "lib/fd.h"
 #include "supervisor/client_int.h"
+#include "supervisor/making.h"
 
 struct clients *clients_create(struct sbxd *s, uint32_t max)
 {
@@ -150,8 +151,10 @@ void client_close(struct client *c)
 	struct clients *cs = c->cs;
 	struct sbxd *s = cs->s;
 
-	if (c->state == CLIENT_WAITING)
+	if (c->state == CLIENT_WAITING) {
 		pool_client_gone(s->pool, loop_now(s->loop), client_req(c));
+		making_client_gone(s, client_req(c));
+	}
 	if (c->tied)
 		pool_conn_gone(s->pool, loop_now(s->loop), c->cookie);
 	client_forget_worker(c);

@@ -72,6 +72,9 @@ struct log_ctx client_log_ctx(const struct client *c);
 /* ---- answering; each request gets exactly one of these ---- */
 
 void client_reply_json(struct client *c, unsigned int status, const struct buf *body);
+/* extra: complete header lines, each ending in \r\n; NULL none. */
+void client_reply_json_more(
+    struct client *c, unsigned int status, const struct buf *body, const char *extra);
 void client_reply_out(struct client *c, unsigned int status, const struct json_out *j);
 void client_reply_text(
     struct client *c, unsigned int status, const char *content_type, const struct buf *body);

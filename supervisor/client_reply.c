@@ -110,8 +110,8 @@ static void client_send(struct client *c, const struct http_reply *r, const stru
 	client_answered(c);
 }
 
-void client_reply_text(
-    struct client *c, unsigned int status, const char *content_type, const struct buf *body)
+static void reply_whole(struct client *c, unsigned int status, const char *content_type,
+    const struct buf *body, const char *extra)
 {
 	client_send(c,
 	    &(struct http_reply){
@@ -121,13 +121,26 @@ void client_reply_text(
 		.keep_alive = c->keep_alive,
 		.request_id = c->request_id,
 		.traceparent = c->traceparent,
+		.extra = extra,
 	    },
 	    body);
 }
 
+void client_reply_text(
+    struct client *c, unsigned int status, const char *content_type, const struct buf *body)
+{
+	reply_whole(c, status, content_type, body, NULL);
+}
+
+void client_reply_json_more(
+    struct client *c, unsigned int status, const struct buf *body, const char *extra)
+{
+	reply_whole(c, status, "application/json", body, extra);
+}
+
 void client_reply_json(struct client *c, unsigned int status, const struct buf *body)
 {
-	client_reply_text(c, status, "application/json", body);
+	reply_whole(c, status, "application/json", body, NULL);
 }
 
 /* What was written into j, if all of it could be. */

@@ -14,9 +14,12 @@
 #include "shm/scope_lock.h"
 #include "shm/slot.h"
 #include "supervisor/api_acquire.h"
+#include "supervisor/api_box_order.h"
+#include "supervisor/api_make.h"
 #include "supervisor/client.h"
 #include "supervisor/images.h"
 #include "supervisor/janitor_link.h"
+#include "supervisor/making.h"
 #include "supervisor/record.h"
 #include "supervisor/sbxd.h"
 #include "supervisor/worker_link.h"
@@ -36,6 +39,18 @@ static void tell(struct sbxd *s, const struct pool_action *a, enum ctl_type type
 		worker_tell(s->workers[a->slot], (uint16_t)type, NULL, 0);
 }
 
+/* Whether preparing an image failed because of what the image is. */
+static bool is_image_at_fault(int32_t code)
+{
+	static const int32_t faults[] = {EINVAL, ENOENT, ENOTDIR, EACCES, ELOOP, ENAMETOOLONG};
+
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		if (faults[i] == code)
+			return true;
+	}
+	return false;
+}
+
 /* Which box an answer is for travels as its generation: its slot is found by that. */
 static void on_image(struct sbxd *s, uint64_t generation, int prepared, const struct ctl_done *done)
 {
@@ -50,7 +65,9 @@ static void on_image(struct sbxd *s, uint64_t generation, int prepared, const st
 		worker_spawn(s, b, prepared);
 		return;
 	}
-	if (b->state == SLOT_BOOTING)
+	if (b->state == SLOT_BOOTING && is_image_at_fault(done->code))
+		pool_image_failed(s->pool, now, b->slot, generation, done->text);
+	else if (b->state == SLOT_BOOTING)
 		pool_boot_failed(s->pool, now, b->slot, generation, done->text);
 	pool_worker_gone(s->pool, now, b->slot, generation, 0, "not started"); /* there was none */
 }
@@ -93,6 +110,17 @@ static void do_claim(struct sbxd *s, const struct pool_action *a)
 	memcpy(claim.token, b->token, sizeof(claim.token));
 	worker_tell(s->workers[a->slot], CTL_CLAIM, &claim, sizeof(claim));
 	FAULT_POINT("sbxd.claim");
+}
+
+static void do_stop(struct sbxd *s, const struct pool_action *a)
+{
+	const struct ctl_stop order = {.timeout_ms = (uint32_t)(a->timeout / NS_PER_MS)};
+
+	publish_changed(s); /* our successor goes on with a stop that was begun */
+	FAULT_POINT("sbxd.stop.published");
+	if (s->workers[a->slot])
+		worker_tell(s->workers[a->slot], CTL_STOP, &order, sizeof(order));
+	FAULT_POINT("sbxd.stop.ordered");
 }
 
 /* Its worker was to be started once the image is ready: there is nobody to tell, or to wait for. */
@@ -206,12 +234,27 @@ static void do_clean(struct sbxd *s, const struct pool_action *a)
 
 /* ---- answers ---- */
 
+static void grant_made(
+    struct sbxd *s, const struct pool_action *a, struct making *m, const struct pool_box *b)
+{
+	publish_changed(s); /* the table shows the box before its creator knows of it */
+	FAULT_POINT("sbxd.make.published");
+	record_lease(s, a, b, making_client(s, a->req));
+	api_made(s, m, b);
+	FAULT_POINT("sbxd.make.answered");
+}
+
 static void do_grant(struct sbxd *s, const struct pool_action *a)
 {
 	struct client *c = client_by_req(s->clients, a->req);
+	struct making *m = making_by_req(s, a->req);
 	const struct pool_box *b = action_box(s, a);
 
-	if (c && b) {
+	if (m && b) {
+		grant_made(s, a, m, b);
+	} else if (b && (b->flags & SLOT_FLAG_MADE)) { /* who asked for it left just now */
+		(void)pool_remove(s->pool, loop_now(s->loop), b->uid, b->token, true, 0);
+	} else if (c && b) {
 		publish_changed(s); /* the table shows the lease before the client knows of it */
 		FAULT_POINT("sbxd.grant.published");
 		record_lease(s, a, b, c);
@@ -225,8 +268,11 @@ static void do_grant(struct sbxd *s, const struct pool_action *a)
 static void do_refuse(struct sbxd *s, const struct pool_action *a)
 {
 	struct client *c = client_by_req(s->clients, a->req);
+	struct making *m = making_by_req(s, a->req);
 
-	if (c)
+	if (m)
+		api_not_made(s, m, a);
+	else if (c)
 		api_refused(s, c, a);
 }
 
@@ -237,6 +283,13 @@ static void do_removed(struct sbxd *s, const struct pool_action *a)
 	publish_changed(s); /* as with a grant */
 	if (c)
 		client_reply_empty(c, 204, NULL);
+}
+
+static void do_obeyed(struct sbxd *s, const struct pool_action *a)
+{
+	publish_changed(s); /* as with a grant */
+	FAULT_POINT("sbxd.order.published");
+	api_obeyed(s, a);
 }
 
 static void do_record(struct sbxd *s, const struct pool_action *a)
@@ -261,10 +314,12 @@ static action_fn *const perform[] = {
     [POOL_PROMOTE] = do_promote,
     [POOL_CLOSE] = do_close,
     [POOL_KILL] = do_kill,
+    [POOL_STOP] = do_stop,
     [POOL_CLEAN] = do_clean,
     [POOL_GRANT] = do_grant,
     [POOL_REFUSE] = do_refuse,
     [POOL_REMOVED] = do_removed,
+    [POOL_OBEYED] = do_obeyed,
     [POOL_RECORD] = do_record,
     [POOL_DRAINED] = do_drained,
 };

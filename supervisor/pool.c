@@ -37,6 +37,7 @@ struct pool *pool_create(
 	p->boxes = calloc(rules->slots, sizeof(struct pool_box));
 	p->free_slots = calloc(rules->slots, sizeof(uint32_t));
 	p->scopes = calloc(p->hash_mask + 1UL, sizeof(struct pool_scope_list));
+	p->names = calloc(p->hash_mask + 1UL, sizeof(struct pool_scope_list));
 	p->tied = calloc(p->hash_mask + 1UL, sizeof(struct pool_tied));
 	p->reqs = calloc(p->hash_mask + 1UL, sizeof(struct pool_waiter_list));
 	p->users = calloc(p->hash_mask + 1UL, sizeof(struct pool_user_list));
@@ -48,8 +49,8 @@ struct pool *pool_create(
 	TAILQ_INIT(&p->actions);
 	TAILQ_INIT(&p->spare);
 	TAILQ_INIT(&p->dirty);
-	if (!p->boxes || !p->free_slots || !p->scopes || !p->tied || !p->reqs || !p->users ||
-	    !p->generations) {
+	if (!p->boxes || !p->free_slots || !p->scopes || !p->names || !p->tied || !p->reqs ||
+	    !p->users || !p->generations) {
 		pool_destroy(p);
 		return NULL;
 	}
@@ -97,6 +98,7 @@ void pool_destroy(struct pool *p)
 	free(p->users);
 	free(p->reqs);
 	free(p->tied);
+	free(p->names);
 	free(p->scopes);
 	free(p->free_slots);
 	free(p->boxes);
@@ -221,6 +223,8 @@ void pool_enter(struct pool *p, struct pool_box *b, uint32_t state)
 	p->state_count[state]++;
 	b->state = state;
 	b->deadline = CLOCK_NEVER;
+	if (b->scope && !pool_may_keep_name(b->scope))
+		pool_scope_unname(b->scope);
 	if (state == SLOT_WARM)
 		TAILQ_INSERT_TAIL(&p->warm, b, queue);
 	if (state == SLOT_RESERVED)

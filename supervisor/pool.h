@@ -40,6 +40,8 @@ const struct pool_box *pool_box_at(const struct pool *p, uint32_t slot);
 /* The box of that generation, or NULL when there is none any more. */
 const struct pool_box *pool_box_by_generation(const struct pool *p, uint64_t generation);
 const struct pool_box *pool_box_find(const struct pool *p, uid_t uid, const char *token);
+/* The made box of that name, from its creation on and until it begins to close. */
+const struct pool_box *pool_box_named(const struct pool *p, uid_t uid, const char *name);
 uint32_t pool_count(const struct pool *p, enum slot_state state);
 uint32_t pool_waiters(const struct pool *p);
 
@@ -58,7 +60,8 @@ const struct pool_rules *pool_rules(const struct pool *p);
  *
  * - With a live worker: active stays active with its leases; without any it is parked. Warm and
  *   checking become warm, stock stays stock, booting and closing go on, with fresh deadlines. Each
- *   carries SLOT_FLAG_ADOPTED until a check proves it.
+ *   carries SLOT_FLAG_ADOPTED until a check proves it. A made box that its creator was told of
+ *   stays as it is, and a stop of it is begun anew; one that still boots goes: nobody waits for it.
  * - Without: closing, with POOL_CLEAN; EVENT_WORKER_CRASH is recorded if something was lost.
  * - Quarantined stays so.
  *
@@ -90,7 +93,17 @@ void pool_leave(struct pool *p, uint64_t now);
 
 /* ---- events: clients ---- */
 
+/* What is wanted. */
+enum pool_want {
+	POOL_WANT_LEASE, /* a box of the scope, and a lease of it */
+	POOL_WANT_MADE,	 /* a new box that is its creator's until it is removed */
+	/* Orders about a made box; asked with pool_order(). */
+	POOL_WANT_START,
+	POOL_WANT_STOP,
+};
+
 struct pool_request {
+	enum pool_want want;
 	uint64_t req;	 /* names the waiting client in actions; unique among the waiting, not 0 */
 	uint64_t cookie; /* its connection, for a lease that is tied to it; 0 when it is not */
 	uid_t uid;
@@ -98,17 +111,34 @@ struct pool_request {
 			   this scope */
 	bool no_user;
 	struct identity id;
-	const char *user; /* both copied */
+	const char *user; /* these three are copied */
 	const char *thread;
+	const char *name; /* of a box that is to be made; NULL or "": none */
 	struct pool_spec spec;
-	uint64_t lease_id;   /* drawn at random by the caller */
-	uint64_t lease_ttl;  /* ns, 0 none */
-	uint64_t wait_limit; /* ns, 0: the rules' acquire_timeout */
+	uint64_t lease_id;     /* drawn at random by the caller */
+	uint64_t lease_ttl;    /* ns, 0 none */
+	uint64_t wait_limit;   /* ns, 0: the rules' acquire_timeout */
+	uint64_t stop_timeout; /* ns; of a stop */
 };
 
-/* Ends, now or later, in exactly one POOL_GRANT or POOL_REFUSE for req, unless pool_client_gone()
- * comes first. */
+/*
+ * Ends, now or later, in exactly one POOL_GRANT or POOL_REFUSE for req, unless pool_client_gone()
+ * comes first. A box that is to be made is anonymous; its lease is never returned, and nobody else
+ * gets one. When pool_client_gone() comes first it is not kept.
+ */
 void pool_acquire(struct pool *p, uint64_t now, const struct pool_request *r);
+
+/*
+ * Starts or stops a made box, when what was asked of it before is done: POOL_OBEYED or POOL_REFUSE
+ * for req follows, unless pool_client_gone() comes first; a stop that was begun goes on then.
+ * timeout: ns, for what runs in a box to end by itself. 0; -ENOENT: there is no such box; -EINVAL:
+ * it was not made, but acquired.
+ */
+int pool_order(struct pool *p, uint64_t now, uid_t uid, const char *token, enum pool_want want,
+    uint64_t timeout, uint64_t req);
+
+/* A client is about to use the box: that starts one that was made. False: it is being stopped. */
+bool pool_use(struct pool *p, uint32_t slot, uint64_t gen);
 
 /* A waiting client is gone: its place in the queue is given up. */
 void pool_client_gone(struct pool *p, uint64_t now, uint64_t req);
@@ -123,18 +153,19 @@ enum pool_release_result {
 	POOL_RELEASE_CLOSED, /* it is being closed */
 };
 
-/* Returns a lease, or all when lease_id is 0. Idempotent. */
+/* Returns a lease, or all when lease_id is 0. Idempotent. That of a made box is not to be returned:
+ * it goes on running. */
 enum pool_release_result pool_release(
     struct pool *p, uint64_t now, uid_t uid, const char *token, uint64_t lease_id);
 
 /*
- * Removes a box. 0: POOL_REMOVED for req follows; -ENOENT: no such box; -EBUSY: leased, and not
- * `force`; -EALREADY: another removal waits already.
+ * Removes a box. 0: POOL_REMOVED for req follows; -ENOENT: no such box; -EBUSY: leased (a made one:
+ * being made, running or being stopped), and not `force`; -EALREADY: another removal waits already.
  */
 int pool_remove(
     struct pool *p, uint64_t now, uid_t uid, const char *token, bool force, uint64_t req);
 
-/* Parks all active boxes as warm, without skip right. Returns their number. */
+/* Parks all active boxes that were acquired as warm, without skip right. Returns their number. */
 uint32_t pool_reset(struct pool *p, uint64_t now);
 
 /* Refuses all waiting and later acquires, closes every box; POOL_DRAINED follows. Idempotent. */
@@ -144,8 +175,14 @@ void pool_shutdown(struct pool *p, uint64_t now);
 
 void pool_booted(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen);
 void pool_boot_failed(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, const char *text);
+/* There is nothing to boot: its image is not to be had. */
+void pool_image_failed(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, const char *text);
 void pool_checked(
     struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, bool healthy, const char *text);
+
+/* CTL_STOPPED; ok: no process is left in the box. */
+void pool_stopped(
+    struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, bool ok, const char *text);
 
 /* The box's transport broke (not: a command failed). */
 void pool_box_failed(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, const char *text);

@@ -10,7 +10,7 @@
 #include "lib/log.h"
 #include "supervisor/pool_int.h"
 
-static void refuse(
+void pool_refuse(
     struct pool *p, uint64_t req, enum api_error error, double retry_after, const char *text)
 {
 	struct pool_action *a = pool_act(p, POOL_REFUSE, NULL);
@@ -24,7 +24,7 @@ static void refuse(
 void pool_waiter_refuse(struct pool *p, struct pool_waiter *w, enum api_error error,
     double retry_after, const char *text)
 {
-	refuse(p, w->r.req, error, retry_after, text);
+	pool_refuse(p, w->r.req, error, retry_after, text);
 	pool_waiter_free(p, w);
 }
 
@@ -53,7 +53,7 @@ void pool_grant(
 		pool_move(p, now, b, SLOT_ACTIVE, "acquired");
 		pool_tell(p, POOL_PROMOTE, b);
 	}
-	if (p->rules.active_idle_timeout)
+	if (p->rules.active_idle_timeout && !pool_is_made(b))
 		pool_expect(p, &b->due, now + p->rules.active_idle_timeout);
 
 	a = pool_act(p, POOL_GRANT, b);
@@ -75,8 +75,10 @@ static void assign(
 	memcpy(b->identity, s->identity, sizeof(b->identity));
 	memcpy(b->user, w->user, sizeof(b->user));
 	memcpy(b->thread, w->thread, sizeof(b->thread));
-	b->flags |=
-	    (w->r.anonymous ? SLOT_FLAG_ANONYMOUS : 0) | (w->r.no_user ? SLOT_FLAG_NO_USER : 0);
+	memcpy(b->name, s->name, sizeof(b->name));
+	b->flags |= (w->r.anonymous ? SLOT_FLAG_ANONYMOUS : 0) |
+		    (w->r.no_user ? SLOT_FLAG_NO_USER : 0) |
+		    (w->r.want == POOL_WANT_MADE ? SLOT_FLAG_MADE | SLOT_FLAG_FRESH : 0);
 	b->scope = s;
 	b->waiters = s->waiter_count;
 	s->box = b;
@@ -177,6 +179,8 @@ static bool advance_first(struct pool *p, uint64_t now, struct pool_scope *s, st
 {
 	struct pool_box *b = s->box;
 
+	if (pool_is_order(w))
+		return pool_order_advance(p, now, s, w);
 	if (!b)
 		return start_box(p, now, w);
 	if (b->adopting)
@@ -227,37 +231,52 @@ void pool_acquire(struct pool *p, uint64_t now, const struct pool_request *r)
 	bool for_room;
 
 	if (p->shutting_down) {
-		refuse(p, r->req, API_SHUTTING_DOWN, 0, "the service is shutting down");
+		pool_refuse(p, r->req, API_SHUTTING_DOWN, 0, "the service is shutting down");
 		return;
 	}
 	if (p->leaving) {
-		refuse(p, r->req, API_SHUTTING_DOWN, 0, POOL_LEAVING_TEXT);
+		pool_refuse(p, r->req, API_SHUTTING_DOWN, 0, POOL_LEAVING_TEXT);
 		return;
 	}
 	s = pool_scope_get(p, r->uid, r->id.token);
 	if (s && memcmp(s->identity, r->id.digest, sizeof(s->identity)) != 0) {
-		refuse(p, r->req, API_IDENTITY_COLLISION, 0,
+		pool_refuse(p, r->req, API_IDENTITY_COLLISION, 0,
 		    "another user and thread with the same scope token have a box");
+		return;
+	}
+	if (r->name && *r->name && pool_scope_named(p, r->uid, r->name)) {
+		pool_refuse(p, r->req, API_ALREADY_EXISTS, 0, "there is a box of that name");
 		return;
 	}
 	if (!s)
 		s = pool_scope_make(p, r->uid, r->id.token, r->id.digest);
-	if (!pool_waiter_make(p, now, s, r))
-		refuse(p, r->req, API_INTERNAL, 1, "out of memory");
-	else
+	if (!pool_waiter_make(p, now, s, r)) {
+		pool_refuse(p, r->req, API_INTERNAL, 1, "out of memory");
+	} else {
+		if (r->name)
+			pool_scope_name(p, s, r->name);
 		pool_scope_advance(p, now, s);
+	}
 	for_room = !s->box && !TAILQ_EMPTY(&s->waiters);
 	pool_scope_drop_if_empty(s);
 	if (for_room)
 		pool_room_freed(p, now); /* no event tells of all the room there is */
 }
 
+/* Somebody waits for the scope's box itself; orders only follow. */
+static bool is_awaited(const struct pool_scope *s)
+{
+	const struct pool_waiter *w = TAILQ_FIRST(&s->waiters);
+
+	return w && !pool_is_order(w);
+}
+
 /* The first in the queue of `s` may have left it unserved. */
 void pool_scope_left(struct pool *p, uint64_t now, struct pool_scope *s)
 {
-	/* A box that is not started yet is wanted by nobody now; one that boots goes on and becomes
-	 * warm. */
-	if (s->box && s->box->state == SLOT_RESERVED && TAILQ_EMPTY(&s->waiters))
+	/* A box that is not started yet is wanted by nobody now; one that boots goes on, and
+	 * becomes warm if it can. */
+	if (s->box && s->box->state == SLOT_RESERVED && !is_awaited(s))
 		pool_close_box(p, now, s->box, "nobody waits for it any more");
 	else
 		pool_scope_advance(p, now, s);

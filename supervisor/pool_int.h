@@ -13,6 +13,10 @@
 #define POOL_CLEAN_WAIT (3600 * NS_PER_S)
 #define POOL_FAILED_GRACE (2 * NS_PER_S)
 #define POOL_CLOSE_SLACK NS_PER_S /* for the worker's own part, beyond close_grace */
+#define POOL_STOP_SLACK                                                                           \
+	(20 * NS_PER_S)			/* for the worker to have what is left killed, and say so \
+					 */
+#define POOL_STOP_AGAIN (30 * NS_PER_S) /* time of a stop that another supervisor began */
 #define POOL_LEAVING_TEXT "the service makes way for its successor; try again"
 /* How often to look for room that no event tells of: work in a warm box has ended. */
 #define POOL_ROOM_LOOK (NS_PER_S / 4)
@@ -25,7 +29,7 @@ struct pool_waiter {
 	TAILQ_ENTRY(pool_waiter) all_link; /* of the pool, by arrival */
 	LIST_ENTRY(pool_waiter) req_link;
 	struct pool_scope *scope;
-	struct pool_request r; /* r.user and r.thread are NULL; see the texts below */
+	struct pool_request r; /* its texts are NULL; see those below */
 	char user[SHM_USER_LEN];
 	char thread[SHM_USER_LEN];
 	uint64_t since;
@@ -63,6 +67,8 @@ struct pool_scope {
 	struct pool_waiters waiters;
 	uint32_t waiter_count;
 	struct pool_box *box;
+	LIST_ENTRY(pool_scope) name_link;
+	char name[SHM_BOX_NAME_LEN]; /* by which it is found, "": by none */
 };
 LIST_HEAD(pool_scope_list, pool_scope);
 
@@ -77,6 +83,7 @@ struct pool {
 
 	uint32_t hash_mask; /* of the tables that follow */
 	struct pool_scope_list *scopes;
+	struct pool_scope_list *names; /* those of made boxes, by name */
 	struct pool_box_list *generations;
 	struct pool_tied *tied;	       /* leases, by cookie */
 	struct pool_waiter_list *reqs; /* waiters, by request */
@@ -136,6 +143,9 @@ struct pool_scope *pool_scope_get(const struct pool *p, uid_t uid, const char *t
 struct pool_scope *pool_scope_make(
     struct pool *p, uid_t uid, const char *token, const uint8_t identity[32]);
 void pool_scope_drop_if_empty(struct pool_scope *s);
+struct pool_scope *pool_scope_named(const struct pool *p, uid_t uid, const char *name);
+void pool_scope_name(struct pool *p, struct pool_scope *s, const char *name);
+void pool_scope_unname(struct pool_scope *s);
 
 /* pool_due.c */
 void pool_expect(struct pool *p, struct pool_due *d, uint64_t at);
@@ -156,6 +166,8 @@ void pool_room_served(struct pool *p, struct pool_waiter *w);
 struct pool_waiter *pool_room_first(const struct pool *p);
 
 /* pool_acquire.c */
+void pool_refuse(
+    struct pool *p, uint64_t req, enum api_error error, double retry_after, const char *text);
 void pool_scope_advance(struct pool *p, uint64_t now, struct pool_scope *s);
 void pool_scope_left(struct pool *p, uint64_t now, struct pool_scope *s);
 void pool_scope_refuse_all(
@@ -165,6 +177,14 @@ void pool_waiter_refuse(struct pool *p, struct pool_waiter *w, enum api_error er
 void pool_grant(struct pool *p, uint64_t now, struct pool_waiter *w, struct pool_box *b,
     enum shm_source source);
 bool pool_waiter_fits(const struct pool_waiter *w, const struct pool_box *b);
+
+/* pool_made.c */
+bool pool_is_order(const struct pool_waiter *w);
+bool pool_is_made(const struct pool_box *b);
+bool pool_may_keep_name(const struct pool_scope *s);
+bool pool_order_advance(struct pool *p, uint64_t now, struct pool_scope *s, struct pool_waiter *w);
+void pool_orders_lost(struct pool *p, struct pool_box *b, const char *why);
+void pool_stop_again(struct pool *p, uint64_t now, struct pool_box *b);
 
 /* pool_lease.c */
 struct pool_lease *pool_lease_give(

@@ -3,6 +3,7 @@
  */
 #include <bsd/string.h>
 
+#include "lib/log.h"
 #include "supervisor/pool_int.h"
 
 static void note_error(struct pool_box *b, const char *text)
@@ -12,6 +13,7 @@ static void note_error(struct pool_box *b, const char *text)
 
 void pool_park(struct pool *p, uint64_t now, struct pool_box *b, bool skip_right, const char *why)
 {
+	INVARIANT(!pool_is_made(b));
 	pool_move(p, now, b, SLOT_WARM, why);
 	b->parked = now;
 	b->skip_right = skip_right;
@@ -22,10 +24,17 @@ void pool_park(struct pool *p, uint64_t now, struct pool_box *b, bool skip_right
 	pool_room_freed(p, now);
 }
 
+/* Its clients' part in it ends. */
+static void end_use(struct pool *p, struct pool_box *b, const char *why)
+{
+	pool_drop_leases(p, b, why);
+	pool_orders_lost(p, b, why);
+}
+
 /* The worker is told to stop the box; without one there is nothing to stop. */
 static void stop_box(struct pool *p, uint64_t now, struct pool_box *b, const char *why)
 {
-	pool_drop_leases(p, b, why);
+	end_use(p, b, why);
 	pool_move(p, now, b, SLOT_CLOSING, why);
 	if (!b->has_worker) {
 		(void)pool_act(p, POOL_CLEAN, b);
@@ -55,7 +64,7 @@ void pool_evict_box(struct pool *p, uint64_t now, struct pool_box *b, const char
 /* Its worker closes the box of its own accord. */
 void pool_closes_itself(struct pool *p, uint64_t now, struct pool_box *b, const char *why)
 {
-	pool_drop_leases(p, b, why);
+	end_use(p, b, why);
 	if (b->state != SLOT_CLOSING)
 		pool_move(p, now, b, SLOT_CLOSING, why);
 	pool_limit(p, b, now + p->rules.close_grace + POOL_CLOSE_SLACK);
@@ -65,7 +74,7 @@ void pool_closes_itself(struct pool *p, uint64_t now, struct pool_box *b, const 
 
 void pool_kill_box(struct pool *p, uint64_t now, struct pool_box *b, const char *why)
 {
-	pool_drop_leases(p, b, why);
+	end_use(p, b, why);
 	if (b->state != SLOT_CLOSING)
 		pool_move(p, now, b, SLOT_CLOSING, why);
 	note_error(b, why);
@@ -127,14 +136,16 @@ void pool_quarantine(struct pool *p, uint64_t now, struct pool_box *b, const cha
 }
 
 /* A box is proven to be up. Whoever it was started or checked for may have left, and the next in
- * the queue may want another spec. */
+ * the queue may want another spec. One that was to be its creator's is nobody else's. */
 static void box_ready(
     struct pool *p, uint64_t now, struct pool_box *b, enum shm_source source, const char *left)
 {
 	struct pool_waiter *w = TAILQ_FIRST(&b->scope->waiters);
 
-	if (w && pool_waiter_fits(w, b))
+	if (w && !pool_is_order(w) && pool_waiter_fits(w, b))
 		pool_grant(p, now, w, b, source);
+	else if (pool_is_made(b))
+		pool_close_box(p, now, b, "its creator is gone");
 	else
 		pool_park(p, now, b, true, left);
 	pool_scope_advance(p, now, b->scope);
@@ -153,7 +164,8 @@ void pool_booted(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen)
 	pool_boot_next(p, now);
 }
 
-void pool_boot_failed(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, const char *text)
+static void boot_failed(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen,
+    enum api_error error, const char *text)
 {
 	struct pool_box *b = pool_box_current(p, slot, gen);
 	uint64_t before;
@@ -168,7 +180,17 @@ void pool_boot_failed(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen,
 	pool_close_box(p, now, b, "boot failed");
 	(void)pool_blame(p, before);
 	if (b->scope)
-		pool_scope_refuse_all(p, b->scope, API_BOOT_FAILED, text);
+		pool_scope_refuse_all(p, b->scope, error, text);
+}
+
+void pool_boot_failed(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, const char *text)
+{
+	boot_failed(p, now, slot, gen, API_BOOT_FAILED, text);
+}
+
+void pool_image_failed(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, const char *text)
+{
+	boot_failed(p, now, slot, gen, API_IMAGE_PULL_FAILED, text);
 }
 
 void pool_checked(
@@ -210,7 +232,7 @@ static void box_lost(
 	bool booted = b->state != SLOT_BOOTING;
 
 	note_error(b, text);
-	pool_drop_leases(p, b, how);
+	end_use(p, b, how);
 	if (pool_is_stock(b))
 		pool_stock_lost(p, now);
 	pool_move(p, now, b, SLOT_CLOSING, how);

@@ -141,8 +141,7 @@ struct pool_waiter *pool_waiter_make(
 	w->r = *r;
 	(void)strlcpy(w->user, r->user ? r->user : "", sizeof(w->user));
 	(void)strlcpy(w->thread, r->thread ? r->thread : "", sizeof(w->thread));
-	w->r.user = NULL;
-	w->r.thread = NULL;
+	w->r.user = w->r.thread = w->r.name = NULL;
 	w->scope = s;
 	w->since = now;
 	w->arrival = ++p->arrivals;
@@ -169,6 +168,8 @@ void pool_waiter_free(struct pool *p, struct pool_waiter *w)
 	w->scope->waiter_count--;
 	p->waiter_count--;
 	count_waiters(p, w->scope);
+	if (!pool_may_keep_name(w->scope))
+		pool_scope_unname(w->scope);
 	free(w);
 }
 

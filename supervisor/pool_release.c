@@ -29,6 +29,8 @@ enum pool_release_result pool_release(
 
 	if (!b)
 		return POOL_RELEASE_NOT_FOUND;
+	if (pool_is_made(b))
+		return b->state == SLOT_CLOSING ? POOL_RELEASE_CLOSED : POOL_RELEASE_RUNNING;
 	TAILQ_FOREACH_SAFE (l, &b->leases, link, next) {
 		if (lease_id == 0 || l->id == lease_id)
 			pool_lease_end(p, l, "released");
@@ -39,6 +41,16 @@ enum pool_release_result pool_release(
 	return b->state == SLOT_CLOSING ? POOL_RELEASE_CLOSED : POOL_RELEASE_RUNNING;
 }
 
+/* In use, so that a removal needs force. */
+static bool is_busy(const struct pool_box *b)
+{
+	if (pool_is_made(b))
+		return b->state < SLOT_CLOSING &&
+		       !(b->state == SLOT_ACTIVE &&
+			   (b->flags & (SLOT_FLAG_FRESH | SLOT_FLAG_STOPPED)));
+	return b->lease_count > 0;
+}
+
 int pool_remove(
     struct pool *p, uint64_t now, uid_t uid, const char *token, bool force, uint64_t req)
 {
@@ -47,12 +59,14 @@ int pool_remove(
 
 	if (!b)
 		return -ENOENT;
-	if (b->lease_count > 0 && !force)
+	if (is_busy(b) && !force)
 		return -EBUSY;
 	if (b->remove_req)
 		return -EALREADY;
 	b->remove_req = req;
 	before = pool_blame(p, req);
+	if (pool_is_made(b)) /* else its creator would be given another */
+		pool_scope_refuse_all(p, b->scope, API_BOX_DIED, "the box was removed");
 	pool_close_box(p, now, b, "removed");
 	(void)pool_blame(p, before);
 	return 0;
@@ -76,7 +90,8 @@ uint32_t pool_settle_all(struct pool *p, uint64_t now, bool skip_right, const ch
 uint32_t pool_reset(struct pool *p, uint64_t now)
 {
 	for (uint32_t i = 0; i < p->rules.slots; i++)
-		pool_drop_leases(p, &p->boxes[i], "reset");
+		if (!pool_is_made(&p->boxes[i]))
+			pool_drop_leases(p, &p->boxes[i], "reset");
 	return pool_settle_all(p, now, false, "reset");
 }
 

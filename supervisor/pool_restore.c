@@ -26,6 +26,7 @@ static void fill_box(struct pool_box *b, uint64_t now, const struct pool_restore
 	memcpy(b->identity, r->identity, sizeof(b->identity));
 	(void)strlcpy(b->user, r->user, sizeof(b->user));
 	(void)strlcpy(b->thread, r->thread, sizeof(b->thread));
+	(void)strlcpy(b->name, r->name, sizeof(b->name));
 	b->flags = r->flags;
 	b->spec = r->spec;
 	b->source = r->source;
@@ -91,6 +92,8 @@ static void join_scope(struct pool *p, uint64_t now, struct pool_box *b)
 	memcpy(s->identity, b->identity, sizeof(s->identity));
 	s->box = b;
 	b->scope = s;
+	if (b->state != SLOT_CLOSING && !pool_scope_named(p, b->uid, b->name))
+		pool_scope_name(p, s, b->name);
 	if (!loser)
 		return;
 	loser->scope = NULL;
@@ -103,6 +106,10 @@ static void restore_active(struct pool *p, uint64_t now, struct pool_box *b)
 {
 	if (b->lease_count > 0)
 		return;
+	if (pool_is_made(b)) {
+		give_up(p, now, b, "its removal was half done");
+		return;
+	}
 	pool_move(p, now, b, SLOT_WARM, "its release was half done");
 	b->parked = now;
 }
@@ -115,7 +122,10 @@ static void restore_checking(struct pool *p, uint64_t now, struct pool_box *b)
 
 static void restore_booting(struct pool *p, uint64_t now, struct pool_box *b)
 {
-	pool_limit(p, b, now + p->rules.boot_timeout);
+	if (pool_is_made(b)) /* so its name can be used again at once */
+		give_up(p, now, b, "its creator is gone");
+	else
+		pool_limit(p, b, now + p->rules.boot_timeout);
 }
 
 static void restore_reserved(struct pool *p, uint64_t now, struct pool_box *b)
@@ -290,6 +300,7 @@ void pool_adopted(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, boo
 		booted_meanwhile(p, now, b);
 	else
 		tell_state(p, b);
+	pool_stop_again(p, now, b);
 	if (b->scope)
 		pool_scope_advance(p, now, b->scope);
 	else if (b->state == SLOT_STOCK)

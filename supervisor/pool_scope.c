@@ -31,6 +31,34 @@ struct pool_scope *pool_scope_get(const struct pool *p, uid_t uid, const char *t
 	return NULL;
 }
 
+struct pool_scope *pool_scope_named(const struct pool *p, uid_t uid, const char *name)
+{
+	struct pool_scope *s;
+
+	LIST_FOREACH (s, &p->names[pool_hash(uid, name) & p->hash_mask], name_link) {
+		if (s->uid == uid && !strcmp(s->name, name))
+			break;
+	}
+	return s;
+}
+
+/* From now on `s` is found by that name, if it is one; nobody else has it. */
+void pool_scope_name(struct pool *p, struct pool_scope *s, const char *name)
+{
+	if (!*name)
+		return;
+	(void)strlcpy(s->name, name, sizeof(s->name));
+	LIST_INSERT_HEAD(&p->names[pool_hash(s->uid, s->name) & p->hash_mask], s, name_link);
+}
+
+/* Its name is free. */
+void pool_scope_unname(struct pool_scope *s)
+{
+	if (s->name[0])
+		LIST_REMOVE(s, name_link);
+	s->name[0] = '\0';
+}
+
 struct pool_scope *pool_scope_make(
     struct pool *p, uid_t uid, const char *token, const uint8_t identity[32])
 {
@@ -49,6 +77,7 @@ void pool_scope_drop_if_empty(struct pool_scope *s)
 {
 	if (!s || s->box || !TAILQ_EMPTY(&s->waiters))
 		return;
+	pool_scope_unname(s);
 	LIST_REMOVE(s, hash_link);
 	free(s);
 }

@@ -97,6 +97,8 @@ struct pool_box *pool_stock_first(const struct pool *p, const struct pool_waiter
 {
 	struct pool_box *b;
 
+	if (w->r.want == POOL_WANT_MADE)
+		return NULL; /* it may have an environment of its own, from its boot on */
 	TAILQ_FOREACH (b, &p->stock, queue) {
 		if (b->state == SLOT_STOCK && !b->adopting && pool_waiter_fits(w, b))
 			break;

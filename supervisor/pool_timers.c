@@ -82,9 +82,17 @@ static void close_overdue(struct pool *p, uint64_t now, struct pool_box *b)
 		pool_kill_box(p, now, b, "did not close in time");
 }
 
-/* The states that have a deadline. */
+/* Nothing is heard of its stop, not even that it failed. */
+static void stop_overdue(struct pool *p, uint64_t now, struct pool_box *b)
+{
+	pool_record(p, EVENT_ERROR, b, 0, "its worker did not stop it in time");
+	pool_kill_box(p, now, b, "its worker did not stop it in time");
+}
+
+/* The states that have a deadline: an active box has one while it is being stopped. */
 static void (*const overdue[SLOT_STATES])(struct pool *p, uint64_t now, struct pool_box *b) = {
     [SLOT_BOOTING] = boot_overdue,
+    [SLOT_ACTIVE] = stop_overdue,
     [SLOT_CHECKING] = check_overdue,
     [SLOT_CLOSING] = close_overdue,
 };
@@ -108,7 +116,7 @@ static void box_tick(struct pool *p, uint64_t now, struct pool_box *b)
 	deadline_tick(p, now, b);
 	if (b->state == SLOT_WARM && p->rules.idle_timeout)
 		idle_tick(p, now, b, b->parked, p->rules.idle_timeout, "idle_timeout");
-	if (b->state == SLOT_ACTIVE && p->rules.active_idle_timeout)
+	if (b->state == SLOT_ACTIVE && p->rules.active_idle_timeout && !pool_is_made(b))
 		idle_tick(
 		    p, now, b, b->leased, p->rules.active_idle_timeout, "active_idle_timeout");
 }

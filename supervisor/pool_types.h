@@ -120,6 +120,7 @@ struct pool_box {
 	struct pool_spec spec;
 	char user[SHM_USER_LEN];
 	char thread[SHM_USER_LEN];
+	char name[SHM_BOX_NAME_LEN]; /* of a made box, "" without */
 	char last_error[SHM_ERROR_LEN];
 };
 TAILQ_HEAD(pool_boxes, pool_box);
@@ -134,11 +135,13 @@ enum pool_action_kind {
 	POOL_PROMOTE, /* CTL_PROMOTE */
 	POOL_CLOSE,   /* CTL_CLOSE */
 	POOL_KILL,    /* SIGKILL to the worker */
+	POOL_STOP,    /* CTL_STOP, with `timeout` */
 	POOL_CLEAN,   /* prove the box's processes gone, clean up, recover the lock, repair; then
 			 pool_cleaned() */
 	POOL_GRANT,   /* answer acquire `req` with the box */
 	POOL_REFUSE,  /* answer `req` with `error` and `text` */
 	POOL_REMOVED, /* answer removal `req`: the box is gone */
+	POOL_OBEYED,  /* answer start or stop `req`: the box is as it was to be */
 	POOL_RECORD,  /* append to the flight recorder */
 	POOL_DRAINED, /* shutdown is complete: no box is left */
 };
@@ -157,6 +160,8 @@ struct pool_action {
 	uint32_t source;
 	uint64_t lease_id;
 	uint64_t waited; /* ns from pool_acquire() to here */
+	/* STOP */
+	uint64_t timeout; /* ns, for what runs in the box to end by itself */
 	/* REFUSE */
 	enum api_error error;
 	double retry_after;
@@ -188,6 +193,7 @@ struct pool_restored {
 	uint8_t identity[32];
 	char user[SHM_USER_LEN];
 	char thread[SHM_USER_LEN];
+	char name[SHM_BOX_NAME_LEN];
 	uint32_t flags;
 	struct pool_spec spec;
 	uint32_t source;

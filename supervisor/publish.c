@@ -68,6 +68,7 @@ static void fill_identity(const struct pool_box *b, struct slot_sup *part)
 	memcpy(part->identity, b->identity, sizeof(part->identity));
 	memcpy(part->user, b->user, sizeof(part->user));
 	memcpy(part->thread, b->thread, sizeof(part->thread));
+	memcpy(part->box_name, b->name, sizeof(part->box_name));
 	part->owner_uid = b->uid;
 }
 

@@ -10,6 +10,7 @@
 #include "shm/ring.h"
 #include "shm/slot.h"
 #include "supervisor/client.h"
+#include "supervisor/making.h"
 #include "supervisor/sbxd.h"
 #include "supervisor/worker_link.h"
 
@@ -54,12 +55,14 @@ static const uint8_t event_counters[EVENT_KINDS] = {
     [EVENT_EVICT] = COUNTER_EVICTIONS,
     [EVENT_WORKER_CRASH] = COUNTER_WORKER_CRASHES,
     [EVENT_QUARANTINE] = COUNTER_QUARANTINES,
+    [EVENT_START] = COUNTER_STARTS,
+    [EVENT_STOP] = COUNTER_STOPS,
 };
 
 void record_action(struct sbxd *s, const struct pool_action *a)
 {
 	struct shm_event ev = event_now((enum shm_event_kind)a->event, a->text);
-	const struct client *c = a->req ? client_by_req(s->clients, a->req) : NULL;
+	const struct client *c = a->req ? making_client(s, a->req) : NULL;
 	struct log_ctx ctx = c ? client_log_ctx(c) : (struct log_ctx){0};
 
 	ev.from = a->from;
@@ -83,10 +86,11 @@ void record_lease(
     struct sbxd *s, const struct pool_action *a, const struct pool_box *b, const struct client *c)
 {
 	struct shm_event ev = event_now(EVENT_LEASE, slot_source_name(a->source));
-	struct log_ctx ctx = client_log_ctx(c);
+	struct log_ctx ctx = c ? client_log_ctx(c) : (struct log_ctx){0};
 
 	name_box(s, &ev, b->slot, b->generation, b->uid, b->token);
-	(void)strlcpy(ev.request_id, client_request_id(c), sizeof(ev.request_id));
+	if (c)
+		(void)strlcpy(ev.request_id, client_request_id(c), sizeof(ev.request_id));
 	(void)ring_append(&s->seg, &ev);
 	ctx.box = b->token;
 	log_line(LOG_DEBUG, &ctx, "acquired: %s, after %llu us", slot_source_name(a->source),

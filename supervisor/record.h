@@ -13,7 +13,7 @@ struct sbxd;
 /* A POOL_RECORD action. Counts what it stands for. */
 void record_action(struct sbxd *s, const struct pool_action *a);
 
-/* A lease was given: ties the request's id to the box. */
+/* A lease was given: ties the request's id to the box. c: who asked, NULL when it is gone. */
 void record_lease(
     struct sbxd *s, const struct pool_action *a, const struct pool_box *b, const struct client *c);
 

@@ -62,6 +62,7 @@ static void fill_restored(uint32_t slot, const struct slot_sup *part, struct poo
 	memcpy(r->identity, part->identity, sizeof(r->identity));
 	memcpy(r->user, part->user, sizeof(r->user));
 	memcpy(r->thread, part->thread, sizeof(r->thread));
+	memcpy(r->name, part->box_name, sizeof(r->name));
 	memcpy(r->spec.image, part->image, sizeof(r->spec.image));
 	memcpy(r->spec.digest, part->spec_digest, sizeof(r->spec.digest));
 	memcpy(r->last_error, part->last_error, sizeof(r->last_error));

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/fault.h"
 #include "shm/slot.h"
 #include "supervisor/access.h"
 #include "supervisor/client.h"
@@ -31,6 +32,9 @@ static const struct route routes[] = {
     {.segments = "boxes/:/fs/*", .handed_over = true},
     {.segments = "boxes/:/files", .handed_over = true},
     {.methods = GET, .segments = "boxes", .fn = api_list_boxes},
+    {.methods = POST, .segments = "boxes", .fn = api_make_box},
+    {.methods = POST, .segments = "boxes/:/start", .fn = api_start_box},
+    {.methods = POST, .segments = "boxes/:/stop", .fn = api_stop_box},
     {.methods = GET | HEAD, .segments = "boxes/:", .fn = api_get_box},
     {.methods = DELETE, .segments = "boxes/:", .fn = api_delete_box},
     {.methods = GET | HEAD, .segments = "events", .fn = api_events},
@@ -188,6 +192,12 @@ void route_hand_over(struct sbxd *s, struct client *c, const struct route_match 
 		    s->config.limits.box_connections);
 		return;
 	}
+	if (!pool_use(s->pool, b->slot, b->generation)) {
+		(void)fail(error, API_INVALID_STATE, "the box is being stopped");
+		return;
+	}
+	publish_changed(s); /* a box that is used must not be a stopped one to our successor */
+	FAULT_POINT("sbxd.handover.used");
 	client_mark_owner(c, b->uid);
 	rc = worker_hand_over(w, c, bytes, n);
 	if (rc == -EMSGSIZE)

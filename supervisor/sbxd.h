@@ -23,8 +23,10 @@
 struct client;
 struct event_stream;
 struct clients;
+struct idempotency;
 struct image;
 struct janitor;
+struct making;
 struct worker;
 
 struct sbxd {
@@ -55,6 +57,10 @@ struct sbxd {
 	uint32_t clients_max;
 	LIST_HEAD(, event_stream) event_streams; /* those that follow */
 	uint64_t events_pumped;			 /* the newest record they have been told of */
+
+	LIST_HEAD(, making) makings; /* boxes on their way into being */
+	uint64_t makings_begun;
+	struct idempotency *idempotency;
 
 	LIST_HEAD(, image) images;
 	uint32_t image_count;

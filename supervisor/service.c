@@ -21,10 +21,12 @@
 #include "supervisor/api_acquire.h"
 #include "supervisor/client.h"
 #include "supervisor/driver_start.h"
+#include "supervisor/idempotency.h"
 #include "supervisor/images.h"
 #include "supervisor/janitor_link.h"
 #include "supervisor/lifecycle.h"
 #include "supervisor/listen.h"
+#include "supervisor/making.h"
 #include "supervisor/notify.h"
 #include "supervisor/programs.h"
 #include "supervisor/reconcile.h"
@@ -125,7 +127,8 @@ static int make_pool(struct sbxd *s, struct err *err)
 	sbxd_fill_rules(s, &rules);
 	s->pool = pool_create(&rules, &gauge, atomic_load(&s->seg.header->next_generation) - 1);
 	s->clients = clients_create(s, s->clients_max);
-	if (!s->pool || !s->clients)
+	s->idempotency = idempotency_create();
+	if (!s->pool || !s->clients || !s->idempotency)
 		return err_set(err, ENOMEM, "no memory for the pool");
 	return 0;
 }
@@ -167,6 +170,8 @@ static void stop(struct sbxd *s)
 {
 	listen_close(s);
 	clients_destroy(s->clients);
+	makings_free(s);
+	idempotency_free(s->idempotency);
 	if (s->workers)
 		workers_forget_all(s);
 	janitor_stop(s);

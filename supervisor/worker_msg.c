@@ -130,6 +130,14 @@ static void on_closed(struct worker *w, struct ctl_msg *m)
 		log_warn("slot %u: close: %s", w->slot, m->body.failed.text);
 }
 
+static void on_stopped(struct worker *w, struct ctl_msg *m)
+{
+	const struct ctl_failed *f = &m->body.failed;
+
+	FAULT_POINT("sbxd.stopped");
+	pool_stopped(w->s->pool, loop_now(w->s->loop), w->slot, w->gen, f->code == 0, f->text);
+}
+
 typedef void worker_msg_fn(struct worker *w, struct ctl_msg *m);
 
 static worker_msg_fn *const on_message[CTL_TYPES] = {
@@ -143,6 +151,7 @@ static worker_msg_fn *const on_message[CTL_TYPES] = {
     [CTL_CONN_GONE] = on_conn_gone,
     [CTL_BOX_DIED] = on_box_died,
     [CTL_CLOSED] = on_closed,
+    [CTL_STOPPED] = on_stopped,
 };
 
 void worker_read(struct worker *w, int batch)

@@ -8,6 +8,7 @@
 #include "lib/fault.h"
 #include "lib/fd.h"
 #include "lib/log.h"
+#include "supervisor/making.h"
 #include "supervisor/spawn.h"
 #include "supervisor/worker_int.h"
 
@@ -49,6 +50,7 @@ static void fill_boot(const struct sbxd *s, const struct pool_box *b, struct ctl
 	memcpy(boot->name, s->parts[b->slot].name, sizeof(boot->name)); /* as it was published */
 	(void)strlcpy(boot->token, b->token, sizeof(boot->token));
 	(void)strlcpy(boot->image, b->spec.image, sizeof(boot->image));
+	(void)strlcpy(boot->box_name, b->name, sizeof(boot->box_name));
 }
 
 static int worker_exec(struct worker *w, int prepared)
@@ -82,11 +84,17 @@ static int worker_exec(struct worker *w, int prepared)
 static void worker_send_boot(struct worker *w, const struct pool_box *b)
 {
 	const struct config_environment *env = &w->s->config.environment;
+	const struct making *m = making_by_token(w->s, b->uid, b->token);
+	const void *tail = m ? buf_head(&m->env) : (const uint8_t *)env->data;
 	struct ctl_boot boot;
 	int rc;
 
 	fill_boot(w->s, b, &boot);
-	rc = ctl_send(w->ctl, CTL_BOOT, 0, w->gen, &boot, env->data, env->len, -1);
+	if (m) {
+		memcpy(boot.user, m->user, sizeof(boot.user));
+		memcpy(boot.working_dir, m->working_dir, sizeof(boot.working_dir));
+	}
+	rc = ctl_send(w->ctl, CTL_BOOT, 0, w->gen, &boot, tail, m ? m->env.len : env->len, -1);
 	if (rc < 0) /* a new socket takes one message; if not, the boot times out and is reported */
 		log_error("worker %d: boot order not sent: %s", (int)w->pid, strerror(-rc));
 }

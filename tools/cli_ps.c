@@ -32,7 +32,7 @@ static json_t *read_table(const char *shm_name, bool *alive, struct err *err)
 static int ask_service(const struct cli *cli, json_t **boxes)
 {
 	json_t *answer = NULL;
-	int status = cli_call(cli, "ps", "GET", "/v1/boxes", NULL, CLI_WAIT_S, &answer);
+	int status = cli_call(cli, "ps", "GET", "/v1/boxes?all=true", NULL, CLI_WAIT_S, &answer);
 
 	if (status == CLI_OK)
 		*boxes = json_incref(json_object_get(answer, "boxes"));

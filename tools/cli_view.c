@@ -5,6 +5,7 @@
 
 #include "lib/clock.h"
 #include "shm/event.h"
+#include "shm/names.h"
 #include "shm/slot.h"
 #include "tools/cli.h"
 #include "wire/json.h"
@@ -70,6 +71,9 @@ json_t *cli_box_json(const struct reader_box *b, uint64_t now)
 	json_t *o = json_object();
 
 	(void)json_object_set_new(o, "box_id", cli_text_json(s->token));
+	(void)json_object_set_new(o, "name", text_or_null(s->box_name, s->box_name[0] == '\0'));
+	(void)json_object_set_new(
+	    o, "status", json_string(shm_box_status_name(shm_box_status(s->state, s->flags))));
 	(void)json_object_set_new(o, "state", json_string(slot_state_name(s->state)));
 	(void)json_object_set_new(o, "image", cli_text_json(s->image));
 	(void)json_object_set_new(o, "driver", cli_text_json(s->driver));
@@ -116,6 +120,18 @@ static void put_column(FILE *f, const char *text, int width)
 	(void)fprintf(f, "%*s", width + 1 - columns, "");
 }
 
+/* The state in the pool, or what a made box is at when it does not run: that is always active. */
+static const char *what_it_is_at(const json_t *b)
+{
+	const char *state = cli_text_at(b, "state");
+	const char *status = cli_text_at(b, "status");
+
+	return !strcmp(state, slot_state_name(SLOT_ACTIVE)) && strcmp(status, "running") != 0 &&
+		       strcmp(status, "-") != 0
+		   ? status
+		   : state;
+}
+
 static void put_box(const json_t *b)
 {
 	char age[16];
@@ -127,7 +143,8 @@ static void put_box(const json_t *b)
 	    json_number_value(json_object_get(b, "state_seconds")), since, sizeof(since));
 	cli_format_bytes((uint64_t)cli_int_at(b, "memory_bytes"), memory, sizeof(memory));
 	put_column(stdout, cli_text_at(b, "box_id"), 16);
-	put_column(stdout, cli_text_at(b, "state"), 11);
+	put_column(stdout, cli_text_at(b, "name"), 16);
+	put_column(stdout, what_it_is_at(b), 11);
 	put_column(stdout, cli_text_at(b, "user_id"), 16);
 	put_column(stdout, cli_text_at(b, "thread_id"), 20);
 	put_column(stdout, cli_text_at(b, "isolation"), 11);
@@ -140,8 +157,9 @@ void cli_put_boxes(const json_t *boxes)
 	json_t *box;
 	size_t i;
 
-	(void)printf("%-16s %-11s %-16s %-20s %-11s %7s %7s %6s %5s %8s %7s\n", "BOX", "STATE",
-	    "USER", "THREAD", "ISOLATION", "AGE", "SINCE", "LEASES", "BUSY", "COMMANDS", "MEMORY");
+	(void)printf("%-16s %-16s %-11s %-16s %-20s %-11s %7s %7s %6s %5s %8s %7s\n", "BOX", "NAME",
+	    "STATE", "USER", "THREAD", "ISOLATION", "AGE", "SINCE", "LEASES", "BUSY", "COMMANDS",
+	    "MEMORY");
 	json_array_foreach(cli_walk(boxes), i, box)
 	{
 		put_box(box);

@@ -12,6 +12,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structs are sent as they lie in memory");
 _Static_assert(sizeof(struct agent_head) == AGENT_HEAD_LEN, "the head has no padding");
 _Static_assert(sizeof(struct agent_hello) == 8, "no padding");
+_Static_assert(sizeof(struct agent_stop) == 16, "no padding");
 _Static_assert(sizeof(struct agent_exec) == 16, "no padding");
 _Static_assert(sizeof(struct agent_read) == 24, "no padding");
 _Static_assert(sizeof(struct agent_write) == 24, "no padding");
@@ -50,7 +51,7 @@ const char *agent_code_name(uint32_t code)
 
 static int type_is_known(uint8_t type)
 {
-	return (type >= AGENT_PING && type <= AGENT_PATH) ||
+	return (type >= AGENT_PING && type <= AGENT_STOP) ||
 	       (type >= AGENT_DATA && type <= AGENT_CREDIT) ||
 	       (type >= AGENT_HELLO && type <= AGENT_ERROR);
 }

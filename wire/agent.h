@@ -51,6 +51,7 @@ enum agent_type {
 	AGENT_CLOSE,	/* end this operation */
 	AGENT_SYNC,	/* flush file systems, answered by AGENT_PONG; channel 0 */
 	AGENT_PATH,	/* request: struct agent_path + one or two paths */
+	AGENT_STOP,	/* struct agent_stop: end every process; channel 0 */
 
 	/* both ways */
 	AGENT_DATA = 32, /* stream number in head.arg */
@@ -86,6 +87,19 @@ struct agent_head {
 };
 
 #define AGENT_CHECK 0x53425831U /* "SBX1" */
+
+/*
+ * Every process in the box but the guest's own gets SIGTERM, and SIGKILL after timeout_ms.
+ * Answered by AGENT_PONG with the nonce when all are seen gone; commands end as always. Another
+ * AGENT_STOP, or one that only cancels, has the earlier answered at once: what is left is left.
+ */
+struct agent_stop {
+	uint64_t nonce;
+	uint32_t timeout_ms; /* 0: killed at once */
+	uint32_t flags;	     /* AGENT_STOP_* */
+};
+
+#define AGENT_STOP_CANCEL 1U /* ends nothing more */
 
 struct agent_hello {
 	uint32_t version;

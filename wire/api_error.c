@@ -37,6 +37,7 @@ static const struct api_error_info errors[] = {
     [API_HEAD_TOO_LARGE] = {431, "InvalidArgumentError", "invalid_argument", "head_too_large"},
     [API_EXECUTION_FAILED] = {422, "ExecutionError", "execution_failed", "execution_failed"},
     [API_IMAGE_PULL_FAILED] = {422, "ImageError", "image_pull_failed", "image_pull_failed"},
+    [API_KEY_REUSED] = {422, "InvalidArgumentError", "invalid_argument", "idempotency_key_reused"},
     [API_CAPACITY] = {429, "ResourceExhaustedError", "resource_exhausted", "capacity_exceeded"},
     [API_TOO_MANY] = {429, "ResourceExhaustedError", "resource_exhausted", "too_many_connections"},
     [API_EXECUTION_LIMIT] = {429, "ResourceExhaustedError", "resource_exhausted",

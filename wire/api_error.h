@@ -39,6 +39,7 @@ enum api_error {
 	API_HEAD_TOO_LARGE,	/* 431 invalid_argument */
 	API_EXECUTION_FAILED,	/* 422 execution_failed */
 	API_IMAGE_PULL_FAILED,	/* 422 image_pull_failed */
+	API_KEY_REUSED,		/* 422 invalid_argument: Idempotency-Key with another request */
 	API_CAPACITY,		/* 429 resource_exhausted, reason capacity_exceeded */
 	API_TOO_MANY,		/* 429 resource_exhausted, reason too_many_connections */
 	API_EXECUTION_LIMIT,	/* 429 resource_exhausted, reason execution_limit */

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define CTL_TEXTS_MAX 8
+#define CTL_TEXTS_MAX 12
 
 enum ctl_tail {
 	TAIL_NONE,
@@ -53,7 +53,8 @@ struct ctl_shape {
 static const struct ctl_shape shapes[] = {
     [CTL_NONE] = {"none", TAIL_NONE, 0, false, {{0, 0}}},
     [CTL_BOOT] = {"boot", TAIL_STRINGS, sizeof(struct ctl_boot), false,
-	{SITE_TEXTS(ctl_boot), TEXT(ctl_boot, name), TEXT(ctl_boot, token), TEXT(ctl_boot, image)}},
+	{SITE_TEXTS(ctl_boot), TEXT(ctl_boot, name), TEXT(ctl_boot, token), TEXT(ctl_boot, image),
+	    TEXT(ctl_boot, box_name), TEXT(ctl_boot, user), TEXT(ctl_boot, working_dir)}},
     [CTL_HANDOVER] = {"handover", TAIL_BYTES, sizeof(struct ctl_conn), true, CONN_TEXTS},
     [CTL_CHECK] = {"check", TAIL_NONE, 0, false, {{0, 0}}},
     [CTL_PARK] = {"park", TAIL_NONE, 0, false, {{0, 0}}},
@@ -61,6 +62,7 @@ static const struct ctl_shape shapes[] = {
     [CTL_PING] = {"ping", TAIL_NONE, 0, false, {{0, 0}}},
     [CTL_CLAIM] = {"claim", TAIL_NONE, sizeof(struct ctl_claim), false, {TEXT(ctl_claim, token)}},
     [CTL_CLOSE] = {"close", TAIL_NONE, sizeof(struct ctl_close), false, {{0, 0}}},
+    [CTL_STOP] = {"stop", TAIL_NONE, sizeof(struct ctl_stop), false, {{0, 0}}},
     [CTL_HELLO] = {"hello", TAIL_NONE, sizeof(struct ctl_hello), false, {{0, 0}}},
     [CTL_HELD] = {"held", TAIL_NONE, sizeof(struct ctl_conn), true, CONN_TEXTS},
     [CTL_BOOTED] = {"booted", TAIL_NONE, sizeof(struct ctl_booted), false,
@@ -72,6 +74,7 @@ static const struct ctl_shape shapes[] = {
     [CTL_CONN_GONE] = {"conn_gone", TAIL_NONE, sizeof(struct ctl_conn), false, CONN_TEXTS},
     [CTL_BOX_DIED] = {"box_died", TAIL_NONE, sizeof(struct ctl_failed), false, FAILED_TEXTS},
     [CTL_CLOSED] = {"closed", TAIL_NONE, sizeof(struct ctl_failed), false, FAILED_TEXTS},
+    [CTL_STOPPED] = {"stopped", TAIL_NONE, sizeof(struct ctl_failed), false, FAILED_TEXTS},
     [CTL_PREPARE] = {"prepare", TAIL_NONE, sizeof(struct ctl_prepare), true, PREPARE_TEXTS},
     [CTL_CLEANUP] = {"cleanup", TAIL_NONE, sizeof(struct ctl_cleanup), false,
 	{SITE_TEXTS(ctl_cleanup), TEXT(ctl_cleanup, name)}},
@@ -87,10 +90,11 @@ _Static_assert(sizeof(shapes) / sizeof(shapes[0]) == CTL_TYPES, "every type has 
 _Static_assert(sizeof(struct ctl_head) == 24, "layout of ctl_head");
 _Static_assert(sizeof(struct ctl_site) == 568, "layout of ctl_site");
 _Static_assert(sizeof(struct ctl_limits) == 48, "layout of ctl_limits");
-_Static_assert(sizeof(struct ctl_boot) == 872, "layout of ctl_boot");
+_Static_assert(sizeof(struct ctl_boot) == 2168, "layout of ctl_boot");
 _Static_assert(sizeof(struct ctl_conn) == 144, "layout of ctl_conn");
 _Static_assert(sizeof(struct ctl_claim) == 24, "layout of ctl_claim");
 _Static_assert(sizeof(struct ctl_close) == 8, "layout of ctl_close");
+_Static_assert(sizeof(struct ctl_stop) == 8, "layout of ctl_stop");
 _Static_assert(sizeof(struct ctl_hello) == 16, "layout of ctl_hello");
 _Static_assert(sizeof(struct ctl_booted) == 40, "layout of ctl_booted");
 _Static_assert(sizeof(struct ctl_failed) == 200, "layout of ctl_failed");

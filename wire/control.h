@@ -48,6 +48,8 @@ enum ctl_type {
 			 again */
 	CTL_PING,     /* no body: does the worker's loop turn? answered by CTL_PONG at once */
 	CTL_CLOSE,    /* struct ctl_close: sync, stop the box, answer CTL_CLOSED, exit */
+	CTL_STOP,     /* struct ctl_stop: end every process in the box, answer CTL_STOPPED; what is
+			 handed over afterwards starts it again. A stop under way is joined */
 
 	/* worker -> sbxd */
 	CTL_HELLO, /* struct ctl_hello: first message a worker sends, to each supervisor it has */
@@ -59,7 +61,8 @@ enum ctl_type {
 	CTL_HANDBACK,  /* struct ctl_conn, tail: bytes read and not used, fd: the connection */
 	CTL_CONN_GONE, /* struct ctl_conn: the client went, or the worker closed the connection */
 	CTL_BOX_DIED,  /* struct ctl_failed: the transport broke; clients are answered, then exit */
-	CTL_CLOSED,    /* struct ctl_failed: the box is stopped (code 0) or how that failed */
+	CTL_CLOSED,    /* struct ctl_failed: the box is closed (code 0) or how that failed */
+	CTL_STOPPED,   /* struct ctl_failed: no process is left (code 0) or how that failed */
 
 	/* sbxd -> janitor; each is answered by CTL_DONE with the same seq */
 	CTL_PREPARE, /* struct ctl_prepare, fd: a memfd to write what is prepared for the image to
@@ -87,6 +90,9 @@ struct ctl_head {
 
 #define CTL_TEXT 160
 #define CTL_PATH 256
+#define CTL_BOX_NAME 136 /* what a client calls its box */
+#define CTL_USER 136	 /* name or uid, and after a colon group or gid */
+#define CTL_WORKING_DIR 1024
 
 /* What a driver needs to know of the service; the same in every message that has one. */
 struct ctl_site {
@@ -127,7 +133,10 @@ struct ctl_boot {
 	uint32_t boot_timeout_ms;
 	uint32_t check_timeout_ms;
 	uint32_t orphan_grace_ms;
-	uint64_t slots_off; /* where the slot pages begin in the segment */
+	uint64_t slots_off;	     /* where the slot pages begin in the segment */
+	char box_name[CTL_BOX_NAME]; /* its other id; empty: none */
+	char user[CTL_USER]; /* of every command that names none; empty: the guest's default */
+	char working_dir[CTL_WORKING_DIR]; /* likewise */
 	struct ctl_limits limits;
 };
 
@@ -159,6 +168,11 @@ struct ctl_claim {
 
 struct ctl_close {
 	uint32_t grace_ms; /* for sync and an orderly stop; then the box is killed */
+	uint32_t reserved;
+};
+
+struct ctl_stop {
+	uint32_t timeout_ms; /* for processes to end by themselves; then they are killed */
 	uint32_t reserved;
 };
 
@@ -222,6 +236,7 @@ union ctl_body {
 	struct ctl_conn conn;
 	struct ctl_claim claim;
 	struct ctl_close close;
+	struct ctl_stop stop;
 	struct ctl_hello hello;
 	struct ctl_booted booted;
 	struct ctl_failed failed;

@@ -185,6 +185,7 @@ static void boot_on_pong(void *ctx, const uint8_t *payload, size_t n)
 		return; /* no answer to anything we asked */
 	memcpy(&nonce, payload, sizeof(nonce));
 	box_check_pong(b, nonce);
+	box_stop_pong(b, nonce);
 	box_close_pong(b, nonce);
 }
 

@@ -69,6 +69,7 @@ static const struct service_ops box_service_ops = {
 
 static void box_on_handover(struct box *b, struct ctl_msg *msg)
 {
+	b->service.resting = false; /* sbxd has started the box */
 	conn_open(&b->service, msg->fd, &msg->body.conn, msg->head.seq, msg->tail, msg->tail_len);
 	msg->fd = -1;
 }
@@ -81,6 +82,11 @@ static void box_on_check(struct box *b, struct ctl_msg *msg)
 static void box_on_close(struct box *b, struct ctl_msg *msg)
 {
 	box_close(b, msg->body.close.grace_ms, msg->head.seq);
+}
+
+static void box_on_stop(struct box *b, struct ctl_msg *msg)
+{
+	box_stop(b, msg->body.stop.timeout_ms);
 }
 
 static void box_on_ping(struct box *b, struct ctl_msg *msg)
@@ -110,6 +116,7 @@ static void (*const box_orders[CTL_TYPES])(struct box *b, struct ctl_msg *msg) =
     [CTL_CLAIM] = box_on_claim,
     [CTL_PING] = box_on_ping,
     [CTL_CLOSE] = box_on_close,
+    [CTL_STOP] = box_on_stop,
 };
 
 static void box_on_message(void *ctx, struct ctl_msg *msg)
@@ -187,8 +194,11 @@ static void box_fill_service(struct box *b)
 	s->ops = &box_service_ops;
 	s->limits = &b->boot.limits;
 	s->token = b->boot.token;
+	s->name = b->boot.box_name;
 	s->env = b->env;
 	s->env_len = b->env_len;
+	s->default_cwd = b->boot.working_dir;
+	s->default_user = b->boot.user;
 	s->scratch = b->scratch;
 	LIST_INIT(&s->ops_running);
 	LIST_INIT(&s->executions);

@@ -2,9 +2,9 @@
  * box: the life of the one box that this worker owns. sbx-worker only.
  *
  * START HERE in worker/. boot.c starts the box and locks the worker down; box.c takes sbxd's orders
- * and serves; box_check.c answers health checks; box_adopt.c is the change from a dead sbxd to the
- * next; box_end.c is every way the box ends. Client connections are conn*.c, what they ask for is
- * run*.c, exec*.c and files*.c, the guest is agent_*.c.
+ * and serves; box_check.c answers health checks; box_stop.c ends what runs in it; box_adopt.c is
+ * the change from a dead sbxd to the next; box_end.c is every way the box ends. Client connections
+ * are conn*.c, what they ask for is run*.c, exec*.c and files*.c, the guest is agent_*.c.
  */
 #ifndef SBXD_WORKER_BOX_H
 #define SBXD_WORKER_BOX_H
@@ -54,6 +54,13 @@ struct box_door {
 	struct loop_timer again; /* due: it is opened again */
 };
 
+/* A stop under way: every process of the box is being ended, the box stays. */
+struct box_stop {
+	bool running;
+	uint64_t nonce;
+	struct loop_timer timer; /* due: it has failed */
+};
+
 /* What box_end() will say and do. */
 struct box_end {
 	enum ctl_type type; /* CTL_CLOSED or CTL_BOX_DIED */
@@ -91,6 +98,7 @@ struct box {
 	uint64_t nonce; /* of the newest ping or sync */
 	struct box_check check;
 	struct box_pulse pulse;
+	struct box_stop stop;
 	struct box_end end;
 	struct box_door door;
 	struct loop_timer orphan; /* due: nobody adopted us */
@@ -136,6 +144,11 @@ int box_refuse_repair(struct shm_page *page, void *ctx);
 /* Takes the scope lock without waiting. False: somebody has it, or it is broken. */
 bool box_try_lock(struct box *b);
 void box_unlock(struct box *b);
+
+/* box_stop.c */
+void box_stop(struct box *b, uint32_t timeout_ms);
+void box_stop_pong(struct box *b, uint64_t nonce);
+void box_stop_abort(struct box *b); /* the box ends: nobody waits for its stop any more */
 
 /* box_end.c */
 void box_close(struct box *b, uint32_t grace_ms, uint64_t seq);

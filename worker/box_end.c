@@ -87,6 +87,7 @@ static void end_kill(struct loop *loop, struct loop_timer *t)
 static void end_begin(struct box *b, const char *message)
 {
 	box_check_abort(b, EPIPE);
+	box_stop_abort(b);
 	b->state = BOX_ENDING;
 	loop_timer_clear(b->loop, &b->orphan);
 	service_set_state(&b->service, SERVICE_DEAD, API_BOX_DIED, message);
@@ -131,6 +132,7 @@ void box_close(struct box *b, uint32_t grace_ms, uint64_t seq)
 	b->end.seq = seq;
 	b->end.deadline_ns = clock_now_ns() + grace_ms * NS_PER_MS;
 	box_check_abort(b, ECANCELED);
+	box_stop_abort(b);
 	loop_timer_clear(b->loop, &b->orphan);
 	service_set_state(&b->service, SERVICE_CLOSING, API_BOX_DIED, "the box is being stopped");
 	end_lock_and_sync(b->loop, &b->end.timer);

@@ -10,6 +10,7 @@
 
 #include "wire/agent.h"
 #include "worker/arg_limits.h"
+#include "worker/service.h"
 
 static bool env_name_is_good(const char *s)
 {
@@ -115,7 +116,7 @@ static uint32_t put_env(struct buf *b, int *rc, const char *env, size_t env_len,
 	return count;
 }
 
-int command_build(struct buf *b, const struct command_fields *f, const char *env, size_t env_len,
+int command_build(struct buf *b, const struct command_fields *f, const struct service *s,
     enum api_error *e, struct err *err)
 {
 	struct agent_exec head = {
@@ -128,12 +129,12 @@ int command_build(struct buf *b, const struct command_fields *f, const char *env
 	size_t i;
 	int rc = buf_append(b, &head, sizeof(head));
 
-	put_string(b, &rc, f->user);
-	put_string(b, &rc, f->cwd);
+	put_string(b, &rc, f->user ? f->user : s->default_user);
+	put_string(b, &rc, f->cwd ? f->cwd : s->default_cwd);
 	if (f->first)
 		put_string(b, &rc, f->first);
 	json_array_foreach(f->rest, i, value) put_string(b, &rc, json_string_value(value));
-	head.envc = put_env(b, &rc, env, env_len, f->env);
+	head.envc = put_env(b, &rc, s->env, s->env_len, f->env);
 	if (rc < 0) {
 		*e = API_TOO_LARGE;
 		return err_set(err, -rc, "arguments and environment are too long");

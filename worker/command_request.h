@@ -17,6 +17,8 @@
 #define COMMAND_COLS 80
 #define COMMAND_ROWS 24
 
+struct service;
+
 /* All pointers are the caller's; NULL: not given. */
 struct command_fields {
 	const char *first; /* a line for the shell, or the program */
@@ -39,10 +41,9 @@ int command_check_strings(const char *name, json_t *array, struct err *err);
 int command_check_cwd(const char *name, const char *cwd, enum api_error *e, struct err *err);
 
 /*
- * Builds the payload of AGENT_EXEC. env: the box's environment, "K=V\0"..., which the fields' own
- * wins over. 0, or -E2BIG or -ENOMEM with *e and *err.
+ * Builds the payload of AGENT_EXEC. s: as for run_request_parse(). 0, or -E2BIG or -ENOMEM with *e and *err.
  */
-int command_build(struct buf *b, const struct command_fields *f, const char *env, size_t env_len,
+int command_build(struct buf *b, const struct command_fields *f, const struct service *s,
     enum api_error *e, struct err *err);
 
 #endif

@@ -85,8 +85,9 @@ static bool conn_route(struct conn *c)
 	bool first = c->first;
 
 	c->first = false;
-	/* sbxd found the first request to be ours: given back, it would come again, for ever. */
-	if (where == ROUTE_ELSEWHERE && !first)
+	/* sbxd found the first request to be ours: given back, it would come again, for ever. But
+	 * not when the box was stopped in between. */
+	if ((where == ROUTE_ELSEWHERE && !first) || c->s->resting)
 		return conn_give_back(c, h);
 	buf_consume(&c->raw, c->fed);
 	c->fed = 0;
@@ -173,7 +174,7 @@ static bool conn_run_head(struct conn *c)
 			if (rc != HTTP_MORE)
 				return conn_reject_head(c, rc, &err);
 		}
-		if (c->s->state != SERVICE_UP)
+		if (c->s->state != SERVICE_UP || c->s->resting)
 			return conn_give_back(c, NULL);
 		if (!conn_read_head(c))
 			return false;

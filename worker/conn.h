@@ -76,8 +76,8 @@ struct conn {
 	bool awaits_continue; /* the client sends its body only when it is told to */
 	bool chunked;	      /* the response is */
 	bool responding;
-	char id[48];   /* the box's id as the client spells it */
-	char item[48]; /* what stands for the ':' of its route */
+	char id[CTL_BOX_NAME + 16]; /* the box's id as the client spells it */
+	char item[48];		    /* what stands for the ':' of its route */
 	char request_id[HTTP_ID_MAX];
 	char traceparent[HTTP_ID_MAX];
 
@@ -97,6 +97,9 @@ void conn_refuse(int fd, const struct ctl_conn *who, enum api_error e, const cha
 
 /* Closes it now, whatever it was doing: never from within its operation. */
 void conn_close(struct conn *c);
+
+/* The box is being stopped: its request, if it is not complete, is refused. */
+void conn_rest(struct conn *c);
 
 /* What another sbxd must know of it: its request, if one is served, has a name of its own. */
 void conn_describe(const struct conn *c, struct ctl_conn *out);

@@ -117,6 +117,18 @@ void conn_close(struct conn *c)
 	s->ops->conn_gone(s, index, seq, cookie);
 }
 
+void conn_rest(struct conn *c)
+{
+	if (c->phase == CONN_BODY && c->op) {
+		op_abandon(c->op);
+		if (c->responding)
+			conn_cut(c);
+		else
+			conn_fail(c, API_INVALID_STATE, "the box is being stopped");
+	}
+	conn_wake(c);
+}
+
 void conn_describe(const struct conn *c, struct ctl_conn *out)
 {
 	*out = c->who;

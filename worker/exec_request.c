@@ -111,7 +111,7 @@ static void put_label(char out[EXEC_COMMAND_LEN], const struct fields *f)
 	out[utf8_valid_prefix((const uint8_t *)out, len, NULL)] = '\0';
 }
 
-static int build(struct exec_request *out, const struct fields *f, const char *env, size_t env_len,
+static int build(struct exec_request *out, const struct fields *f, const struct service *s,
     enum api_error *e, struct err *err)
 {
 	const struct command_fields command = {
@@ -130,10 +130,10 @@ static int build(struct exec_request *out, const struct fields *f, const char *e
 	out->tty = f->tty;
 	out->has_stdin = f->has_stdin;
 	put_label(out->command, f);
-	return command_build(&out->exec, &command, env, env_len, e, err);
+	return command_build(&out->exec, &command, s, e, err);
 }
 
-int exec_request_parse(const uint8_t *body, size_t n, const char *env, size_t env_len,
+int exec_request_parse(const uint8_t *body, size_t n, const struct service *s,
     struct exec_request *out, enum api_error *e, struct err *err)
 {
 	struct fields f = {.has_stdin = true, .cols = COMMAND_COLS, .rows = COMMAND_ROWS};
@@ -145,7 +145,7 @@ int exec_request_parse(const uint8_t *body, size_t n, const char *env, size_t en
 	if (!json)
 		return -EINVAL;
 	if (take_fields(json, &f, err) == 0 && check_fields(&f, e, err) == 0)
-		rc = build(out, &f, env, env_len, e, err);
+		rc = build(out, &f, s, e, err);
 	json_decref(json);
 	return rc;
 }

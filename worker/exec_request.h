@@ -15,6 +15,8 @@
 
 #define EXEC_COMMAND_LEN 160U /* of a command line that is only shown */
 
+struct service;
+
 struct exec_request {
 	struct buf exec;     /* payload of AGENT_EXEC */
 	uint64_t timeout_ns; /* 0: none */
@@ -24,11 +26,11 @@ struct exec_request {
 };
 
 /*
- * Parses n bytes of JSON; fields that are not known are refused. env: as for run_request_parse().
+ * Parses n bytes of JSON; fields that are not known are refused. s: as for run_request_parse().
  * 0 with *out filled, or -EINVAL (also -E2BIG, -ENOMEM) with *e and *err set. *out is to be freed
  * in either case.
  */
-int exec_request_parse(const uint8_t *body, size_t n, const char *env, size_t env_len,
+int exec_request_parse(const uint8_t *body, size_t n, const struct service *s,
     struct exec_request *out, enum api_error *e, struct err *err);
 
 void exec_request_free(struct exec_request *r);

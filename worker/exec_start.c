@@ -37,7 +37,7 @@ void exec_start_failed(struct exec_start *t, enum api_error e, const char *messa
 void exec_start_done(struct exec_start *t, struct execution *x)
 {
 	struct conn *c = t->op.conn;
-	char location[160];
+	char location[256];
 	struct json_out j;
 	struct buf out;
 
@@ -83,7 +83,7 @@ static void start_body_end(struct op *op)
 		start_refuse(t, API_MALFORMED, err.text);
 		return;
 	}
-	rc = exec_request_parse(buf_head(&t->body), t->body.len, s->env, s->env_len, &r, &e, &err);
+	rc = exec_request_parse(buf_head(&t->body), t->body.len, s, &r, &e, &err);
 	buf_free(&t->body);
 	if (rc == 0)
 		rc = exec_create(s, &r, t, &t->x, &e, &err);

@@ -61,7 +61,9 @@ static int route_split(
 		return -1; /* a box of stock has no name yet */
 	id = segments[2] + strspn(segments[2], "0123456789");
 	id = *id == ':' && id != segments[2] ? id + 1 : segments[2];
-	if (strcmp(id, c->s->token) || strlen(segments[2]) >= sizeof(c->id))
+	if (strcmp(id, c->s->token) && (!*c->s->name || strcmp(id, c->s->name)))
+		return -1;
+	if (strlen(segments[2]) >= sizeof(c->id))
 		return -1;
 	if (!*c->id)
 		(void)snprintf(c->id, sizeof(c->id), "%s", segments[2]);

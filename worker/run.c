@@ -160,8 +160,7 @@ static void run_body_end(struct op *op)
 	struct err err = {0};
 	int rc;
 
-	rc = run_request_parse(
-	    buf_head(&r->body), r->body.len, s->env, s->env_len, s->limits, &r->req, &e, &err);
+	rc = run_request_parse(buf_head(&r->body), r->body.len, s, &r->req, &e, &err);
 	buf_free(&r->body);
 	if (rc < 0) {
 		run_refuse(r, e, err.text);

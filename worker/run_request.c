@@ -8,6 +8,7 @@
 #include "wire/agent.h"
 #include "wire/json.h"
 #include "worker/command_request.h"
+#include "worker/service.h"
 
 struct fields {
 	const char *command;
@@ -87,23 +88,23 @@ static int64_t default_output(const struct ctl_limits *limits)
 							     : RUN_OUTPUT_DEFAULT;
 }
 
-int run_request_parse(const uint8_t *body, size_t n, const char *env, size_t env_len,
-    const struct ctl_limits *limits, struct run_request *out, enum api_error *e, struct err *err)
+int run_request_parse(const uint8_t *body, size_t n, const struct service *s,
+    struct run_request *out, enum api_error *e, struct err *err)
 {
-	struct fields f = {.max_output = default_output(limits)};
+	struct fields f = {.max_output = default_output(s->limits)};
 	struct command_fields command;
 	int rc;
 
 	*out = (struct run_request){.json = NULL};
 	buf_init(&out->exec, AGENT_REQUEST_MAX);
 	*e = API_MALFORMED;
-	if (json_check_depth(body, n, limits->json_depth, err) < 0)
+	if (json_check_depth(body, n, s->limits->json_depth, err) < 0)
 		return -EINVAL;
 	out->json = json_parse_object(body, n, err);
 	if (!out->json)
 		return -EINVAL;
 	*e = API_INVALID_ARGUMENT;
-	if (take_fields(out->json, limits, &f, err) < 0 || check_fields(&f, e, err) < 0 ||
+	if (take_fields(out->json, s->limits, &f, err) < 0 || check_fields(&f, e, err) < 0 ||
 	    take_stdin(out, &f, err) < 0)
 		return -EINVAL;
 	out->timeout_ns = clock_seconds_to_ns(f.timeout);
@@ -119,7 +120,7 @@ int run_request_parse(const uint8_t *body, size_t n, const char *env, size_t env
 	    .cols = COMMAND_COLS,
 	    .rows = COMMAND_ROWS,
 	};
-	rc = command_build(&out->exec, &command, env, env_len, e, err);
+	rc = command_build(&out->exec, &command, s, e, err);
 	if (rc < 0)
 		return rc;
 	if (!f.stdin_text) {

@@ -26,13 +26,15 @@ struct run_request {
 	size_t max_output;
 };
 
+struct service;
+
 /*
- * Parses n bytes of JSON. env: the box's environment, "K=V\0"..., which the request's own wins
- * over. 0 with *out filled, or -EINVAL (also -E2BIG, -ENOMEM) with *e and *err set. *out is to be
- * freed in either case.
+ * Parses n bytes of JSON. s: whose box's environment, user and working directory stand where the
+ * request has none of its own. 0 with *out filled, or -EINVAL (also -E2BIG, -ENOMEM) with *e and
+ * *err set. *out is to be freed in either case.
  */
-int run_request_parse(const uint8_t *body, size_t n, const char *env, size_t env_len,
-    const struct ctl_limits *limits, struct run_request *out, enum api_error *e, struct err *err);
+int run_request_parse(const uint8_t *body, size_t n, const struct service *s,
+    struct run_request *out, enum api_error *e, struct err *err);
 
 void run_request_free(struct run_request *r);
 

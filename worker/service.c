@@ -52,6 +52,15 @@ bool service_keep(struct service *s, size_t n)
 	return true;
 }
 
+void service_rest(struct service *s)
+{
+	s->resting = true;
+	for (size_t i = 0; i < SHM_CONNS; i++) {
+		if (s->conns[i])
+			conn_rest(s->conns[i]);
+	}
+}
+
 void service_trim(struct service *s)
 {
 	agent_link_trim(s->link);

@@ -57,11 +57,16 @@ struct service {
 	const struct service_ops *ops;
 	const struct ctl_limits *limits;
 	const char *token; /* box id */
+	const char *name;  /* its other id, "" without */
 	const char *env;   /* the box's environment: "K=V\0"... */
 	size_t env_len;
+	const char *default_cwd;  /* of a command that names none; "": the guest's default */
+	const char *default_user; /* likewise */
 	enum service_state state;
-	size_t buffered;	       /* of SERVICE_BUFFER_MAX */
-	uint8_t *scratch;	       /* SERVICE_SCRATCH bytes, for whoever runs now */
+	bool resting;	  /* the box is stopped: a request on a connection that we have is for sbxd,
+			     which starts the box by handing it over */
+	size_t buffered;  /* of SERVICE_BUFFER_MAX */
+	uint8_t *scratch; /* SERVICE_SCRATCH bytes, for whoever runs now */
 	struct conn *conns[SHM_CONNS]; /* by their word in the slot page */
 	bool held[SHM_CONNS];	       /* words of connections that sbxd is to hear of first */
 	unsigned int conn_count;
@@ -80,6 +85,10 @@ void service_set_state(
 /* Counts n more bytes that are kept, to be given back by whoever frees them. False: all operations
  * together keep too much. */
 bool service_keep(struct service *s, size_t n);
+
+/* The box is being stopped: requests that are not complete are refused, idle connections handed
+ * back. What runs ends by itself. */
+void service_rest(struct service *s);
 
 /* Gives memory back that is not needed while nothing happens. */
 void service_trim(struct service *s);

@@ -82,7 +82,7 @@ def dump(d, name=""):
 
 def boxes(d):
     with Agent(d.socket) as a:
-        return a.call("GET", "/v1/boxes").json["boxes"]
+        return a.call("GET", "/v1/boxes?all=true").json["boxes"]
 
 
 def pool(d):

@@ -16,7 +16,8 @@
 	} while (0)
 
 static const uint8_t types[] = {AGENT_PING, AGENT_EXEC, AGENT_READ, AGENT_WRITE, AGENT_PATH,
-    AGENT_SIGNAL, AGENT_RESIZE, AGENT_CLOSE, AGENT_SYNC, AGENT_DATA, AGENT_EOF, AGENT_CREDIT,
+    AGENT_SIGNAL, AGENT_RESIZE, AGENT_CLOSE, AGENT_SYNC, AGENT_STOP, AGENT_DATA, AGENT_EOF,
+    AGENT_CREDIT,
     AGENT_HELLO};
 
 static int fake_open(struct guest *g, struct channel *c, const uint8_t *request, size_t n)
@@ -136,6 +137,14 @@ static void fake_sync(struct guest *g, const uint8_t *payload, size_t n)
 	(void)out_put_quick(&g->out, AGENT_PONG, 0, 0, payload, n);
 }
 
+static int fake_stop(struct guest *g, const uint8_t *payload, size_t n)
+{
+	if (n != sizeof(struct agent_stop))
+		return -EBADMSG;
+	(void)out_put_quick(&g->out, AGENT_PONG, 0, 0, payload, sizeof(uint64_t));
+	return 0;
+}
+
 /* What stands in a queue is whole frames that a worker would accept. */
 static void check_queue(const struct out_queue *q)
 {
@@ -179,6 +188,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	g.ops = fakes;
 	g.sync = fake_sync;
+	g.stop = fake_stop;
 	g.in_head = 0;
 	g.in_tail = 0;
 	g.refused_len = 0;

@@ -219,11 +219,14 @@ class TwoUsers(DaemonTest):
             body = {"command": "true"} if path == "/run" else {}
             self.assertEqual(self.as_uid(2003, method, f"/v1/boxes/{a['box_id']}{path}", body)[0], 404, path)
             self.assertEqual(self.as_uid(2003, method, f"/v1/boxes/2001:{a['box_id']}{path}", body)[0], 404, path)
-        self.assertEqual(self.as_uid(2003, "GET", "/v1/boxes")[1], {"boxes": []})
+        for path in ("/v1/boxes", "/v1/boxes?all=true"):
+            self.assertEqual(self.as_uid(2003, "GET", path)[1], {"boxes": []})
         self.assertEqual(self.as_uid(2003, "POST", "/v1/shutdown")[0], 403)
         self.assertEqual(self.as_uid(2003, "POST", "/v1/pool/reset")[0], 403)
         # root sees all, by UID:TOKEN
-        ids = {x["box_id"] for x in self.d.get("/v1/boxes").json["boxes"]}
+        mine = {x["box_id"] for x in self.d.get("/v1/boxes").json["boxes"]}
+        self.assertFalse({x for x in mine if ":" in x}, "unless it asks for all, only its own")
+        ids = {x["box_id"] for x in self.d.get("/v1/boxes?all=true").json["boxes"]}
         self.assertLessEqual({f"2001:{a['box_id']}", f"2002:{a['box_id']}"}, ids)
         self.assertEqual(self.d.sh(f"2001:{a['box_id']}", "cat /tmp/who"), "a\n")
         for uid in (2001, 2002):

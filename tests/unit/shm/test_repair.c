@@ -43,6 +43,106 @@ static void test_states_without_scope_or_worker_need_none(void **state)
 	assert_int_equal(repair_check_sup(&anonymous, SLOTS), 0);
 }
 
+static struct slot_sup made_part(uint32_t state, uint32_t rest)
+{
+	struct slot_sup part = part_make(state, 3);
+
+	part.flags = SLOT_FLAG_MADE | SLOT_FLAG_ANONYMOUS | SLOT_FLAG_NO_USER | rest;
+	(void)snprintf(part.box_name, sizeof(part.box_name), "my-box.1");
+	return part;
+}
+
+static void test_made_boxes(void **state)
+{
+	static const uint32_t states[] = {
+	    SLOT_RESERVED, SLOT_BOOTING, SLOT_ACTIVE, SLOT_CLOSING, SLOT_QUARANTINED};
+	static const uint32_t rests[] = {0, SLOT_FLAG_FRESH, SLOT_FLAG_STOPPING, SLOT_FLAG_STOPPED};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		for (size_t k = 0; k < sizeof(rests) / sizeof(rests[0]); k++) {
+			struct slot_sup part = made_part(states[i], rests[k]);
+
+			assert_int_equal(repair_check_sup(&part, SLOTS), 0);
+			part.box_name[0] = '\0';
+			assert_int_equal(repair_check_sup(&part, SLOTS), 0);
+		}
+	}
+}
+
+/* Each changes one thing of a sound made part. */
+static void spoil_made_pooled(struct slot_sup *p)
+{
+	p->state = SLOT_WARM;
+}
+static void spoil_made_checked(struct slot_sup *p)
+{
+	p->state = SLOT_CHECKING;
+}
+static void spoil_made_stock(struct slot_sup *p)
+{
+	p->state = SLOT_STOCK;
+}
+static void spoil_made_scoped(struct slot_sup *p)
+{
+	p->flags &= ~SLOT_FLAG_ANONYMOUS;
+}
+static void spoil_made_token(struct slot_sup *p)
+{
+	memset(p->token, 0, sizeof(p->token));
+}
+static void spoil_made_twice(struct slot_sup *p)
+{
+	p->flags |= SLOT_FLAG_FRESH | SLOT_FLAG_STOPPED;
+}
+static void spoil_made_not(struct slot_sup *p)
+{
+	p->flags &= ~SLOT_FLAG_MADE;
+}
+static void spoil_made_not_stopped(struct slot_sup *p)
+{
+	p->flags = SLOT_FLAG_STOPPED;
+	p->box_name[0] = '\0';
+}
+static void spoil_made_name(struct slot_sup *p)
+{
+	p->box_name[2] = '/';
+}
+static void spoil_made_name_end(struct slot_sup *p)
+{
+	memset(p->box_name, 'n', sizeof(p->box_name));
+}
+static void spoil_made_name_long(struct slot_sup *p)
+{
+	memset(p->box_name, 'n', SLOT_BOX_NAME_MAX + 1);
+}
+
+static void (*const made_spoilers[])(struct slot_sup *) = {
+    spoil_made_pooled,
+    spoil_made_checked,
+    spoil_made_stock,
+    spoil_made_scoped,
+    spoil_made_token,
+    spoil_made_twice,
+    spoil_made_not,
+    spoil_made_not_stopped,
+    spoil_made_name,
+    spoil_made_name_end,
+    spoil_made_name_long,
+};
+
+static void test_impossible_made_boxes_are_refused(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(made_spoilers) / sizeof(made_spoilers[0]); i++) {
+		struct slot_sup part = made_part(SLOT_ACTIVE, 0);
+
+		made_spoilers[i](&part);
+		if (repair_check_sup(&part, SLOTS) != -EINVAL)
+			fail_msg("spoiler %zu is not noticed", i);
+	}
+}
+
 /* Each changes one thing of a sound warm part. */
 static void spoil_state(struct slot_sup *p)
 {
@@ -211,6 +311,8 @@ int main(void)
 	    cmocka_unit_test(test_sound_parts_of_every_state),
 	    cmocka_unit_test(test_states_without_scope_or_worker_need_none),
 	    cmocka_unit_test(test_impossible_parts_are_refused),
+	    cmocka_unit_test(test_made_boxes),
+	    cmocka_unit_test(test_impossible_made_boxes_are_refused),
 	    cmocka_unit_test(test_what_a_dead_worker_left_is_cleared),
 	    cmocka_unit_test(test_a_page_that_claims_to_be_anothers_is_refused),
 	};

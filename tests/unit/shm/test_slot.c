@@ -197,9 +197,29 @@ static void test_a_writer_killed_in_the_middle_is_seen_and_overwritten(void **st
 	slot_unmap(slot);
 }
 
+static void test_box_names(void **state)
+{
+	static const char *const good[] = {"a", "0", "Z9", "my-box", "a.b_c-d", "0123456789abcdef"};
+	static const char *const bad[] = {
+	    "", "-a", ".a", "_a", "a b", "a/b", "a:b", "\xc3\xa9", "a\n"};
+	char name[SLOT_BOX_NAME_MAX + 2];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		assert_true(slot_box_name_is_sound(good[i]));
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(slot_box_name_is_sound(bad[i]));
+	memset(name, 'x', sizeof(name));
+	name[SLOT_BOX_NAME_MAX + 1] = '\0';
+	assert_false(slot_box_name_is_sound(name));
+	name[SLOT_BOX_NAME_MAX] = '\0';
+	assert_true(slot_box_name_is_sound(name));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_box_names),
 	    cmocka_unit_test(test_every_pair_of_states_is_as_designed),
 	    cmocka_unit_test(test_every_state_but_quarantine_leads_back_to_free),
 	    cmocka_unit_test(test_states_that_count_against_replicas),

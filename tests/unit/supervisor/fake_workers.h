@@ -43,6 +43,7 @@ void worker_tell(struct worker *w, uint16_t type, const void *body, size_t len)
 {
 	assert_int_equal(type == CTL_CLOSE   ? sizeof(struct ctl_close)
 			 : type == CTL_CLAIM ? sizeof(struct ctl_claim)
+			 : type == CTL_STOP  ? sizeof(struct ctl_stop)
 					     : 0,
 	    len);
 	assert_int_equal(body != NULL, len != 0);

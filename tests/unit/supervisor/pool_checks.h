@@ -64,6 +64,7 @@ static inline void rig_check_evict(const struct rig *r, const struct pool_action
 		return;
 	}
 	RIG_CHECK(r, r->in_flight[a->slot] == 0);
+	RIG_CHECK(r, !pool_is_made(pool_box_at(r->pool, a->slot)));
 	if (!strcmp(a->text, "active_idle_timeout")) {
 		RIG_CHECK(r, victim->state == SLOT_ACTIVE);
 		return;
@@ -147,6 +148,7 @@ static inline void rig_check_action(const struct rig *r, const struct pool_actio
 	    [POOL_PROMOTE] = {true, true, SLOT_ACTIVE},
 	    [POOL_CLOSE] = {true, true, SLOT_CLOSING},
 	    [POOL_KILL] = {true, true, SLOT_CLOSING},
+	    [POOL_STOP] = {true, true, SLOT_ACTIVE},
 	    [POOL_CLEAN] = {true, false, SLOT_CLOSING},
 	    [POOL_DRAINED] = {false, false, 0},
 	};
@@ -164,7 +166,7 @@ static inline void rig_check_action(const struct rig *r, const struct pool_actio
 	}
 	if (a->kind == POOL_RECORD)
 		rig_check_record(r, a);
-	if (a->kind == POOL_GRANT || a->kind == POOL_REFUSE)
+	if (a->kind == POOL_GRANT || a->kind == POOL_REFUSE || a->kind == POOL_OBEYED)
 		rig_check_reply(r, a);
 	if (a->kind == POOL_GRANT)
 		rig_check_grant(r, a);

@@ -83,6 +83,89 @@ static inline void do_acquire(struct run *x)
 	pool_acquire(r->pool, r->now, &q);
 }
 
+/* ---- made boxes ---- */
+
+static inline void do_make(struct run *x)
+{
+	struct rig *r = &x->rig;
+	uint64_t drawn = splitmix(x);
+	struct pool_request q = {
+	    .want = POOL_WANT_MADE,
+	    .req = ++r->last_req,
+	    .uid = RIG_UID + below(x, 2),
+	    .anonymous = true,
+	    .no_user = true,
+	    .name = chance(x, 70) ? (const char[]){(char)('a' + below(x, 3)), 0} : NULL,
+	    .lease_id = 5000 + r->last_req,
+	};
+
+	(void)snprintf(q.id.token, sizeof(q.id.token), "%016" PRIx64, drawn);
+	memcpy(q.id.digest, &drawn, sizeof(drawn));
+	q.spec.digest[0] = (uint8_t)below(x, 2);
+	pool_acquire(r->pool, r->now, &q);
+}
+
+/* One of them, whatever it is at; NULL without. */
+static inline const struct pool_box *any_made(struct run *x)
+{
+	uint32_t first = any_slot(x);
+
+	for (uint32_t i = 0; i < x->rig.rules.slots; i++) {
+		const struct pool_box *b =
+		    pool_box_at(x->rig.pool, (first + i) % x->rig.rules.slots);
+
+		if (b->state != SLOT_FREE && b->state != SLOT_QUARANTINED && pool_is_made(b))
+			return b;
+	}
+	return NULL;
+}
+
+static inline void do_order(struct run *x)
+{
+	struct rig *r = &x->rig;
+	const struct pool_box *b = any_made(x);
+	uint64_t req;
+
+	if (!b || !b->scope)
+		return;
+	req = ++r->last_req;
+	RIG_CHECK(r, pool_order(r->pool, r->now, b->uid, b->token,
+			 chance(x, 50) ? POOL_WANT_START : POOL_WANT_STOP, below(x, 15) * NS_PER_S,
+			 req) == 0);
+}
+
+static inline void do_use(struct run *x)
+{
+	struct rig *r = &x->rig;
+	const struct pool_box *b = any_made(x);
+	bool stopping;
+
+	if (!b || b->state != SLOT_ACTIVE)
+		return;
+	stopping = (b->flags & SLOT_FLAG_STOPPING) != 0;
+	RIG_CHECK(r, pool_use(r->pool, b->slot, b->generation) == !stopping);
+}
+
+static inline void remove_made(struct run *x, bool force)
+{
+	struct rig *r = &x->rig;
+	const struct pool_box *b = any_made(x);
+	uint64_t req;
+
+	if (!b || !b->scope)
+		return;
+	req = ++r->last_req;
+	r->requests[req].outcome = GONE;
+	r->requests[req].removal = pool_remove(r->pool, r->now, b->uid, b->token, force, req) == 0;
+}
+
+static inline void do_unmake(struct run *x)
+{
+	if (chance(x, 20))
+		(void)pool_release(x->rig.pool, x->rig.now, RIG_UID, "", 0);
+	remove_made(x, chance(x, 50));
+}
+
 static inline void do_leave(struct run *x)
 {
 	struct rig *r = &x->rig;
@@ -199,7 +282,11 @@ static inline void do_noise(struct run *x)
 	uint64_t stale = chance(x, 50) ? b->generation - 1 : 1 + splitmix(x);
 	uint64_t late = chance(x, 50) ? b->generation : stale;
 
-	switch (below(x, 9)) {
+	switch (below(x, 10)) {
+	case 9:
+		pool_stopped(r->pool, r->now, slot, b->flags & SLOT_FLAG_STOPPING ? stale : late,
+		    chance(x, 50), "stale");
+		return;
 	case 7:
 		pool_adopted(r->pool, r->now, slot, b->adopting ? stale : late, chance(x, 50),
 		    chance(x, 50));
@@ -360,13 +447,17 @@ static const struct {
 	void (*fn)(struct run *x);
 	const char *name;
 } events[] = {
-    {23, do_acquire, "acquire"},
-    {6, do_leave, "leave"},
+    {20, do_acquire, "acquire"},
+    {2, do_make, "make"},
+    {3, do_order, "order"},
+    {1, do_use, "use"},
+    {1, do_unmake, "unmake"},
+    {5, do_leave, "leave"},
     {3, do_conn_gone, "connection gone"},
-    {14, do_release, "release"},
+    {13, do_release, "release"},
     {2, do_remove, "remove"},
     {1, do_reset, "reset"},
-    {27, do_answer, "answer"},
+    {25, do_answer, "answer"},
     {2, do_crash, "crash"},
     {1, do_box_fail, "box failed"},
     {4, do_noise, "noise"},

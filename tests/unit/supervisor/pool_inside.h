@@ -114,12 +114,31 @@ static inline void rig_check_scope_of(const struct rig *r, const struct pool_box
 	}
 }
 
+/* A made box is its creator's, and is at one thing at a time. */
+static inline void rig_check_made(const struct rig *r, const struct pool_box *b)
+{
+	uint32_t rest = b->flags & SLOT_FLAGS_REST;
+
+	RIG_CHECK(r, pool_is_made(b) || (rest == 0 && !b->name[0]));
+	if (!pool_is_made(b))
+		return;
+	RIG_CHECK(r, b->state != SLOT_WARM && b->state != SLOT_CHECKING && b->state != SLOT_STOCK);
+	RIG_CHECK(r, (rest & (rest - 1)) == 0 && (b->flags & SLOT_FLAG_ANONYMOUS));
+	RIG_CHECK(r, b->state != SLOT_ACTIVE || b->lease_count == 1);
+	if (b->name[0] && b->state < SLOT_CLOSING)
+		RIG_CHECK(r, pool_box_named(r->pool, b->uid, b->name) == b);
+	else if (b->name[0])
+		RIG_CHECK(r, pool_box_named(r->pool, b->uid, b->name) != b || b->waiters > 0);
+}
+
 static inline void rig_check_box(const struct rig *r, const struct pool_box *b)
 {
 	bool worker = r->slots[b->slot].worker;
 
 	RIG_CHECK(r, b->state == r->slots[b->slot].state);
 	rig_check_leases(r, b);
+	if (b->state != SLOT_QUARANTINED)
+		rig_check_made(r, b);
 	if (b->state == SLOT_FREE || b->state == SLOT_QUARANTINED) {
 		RIG_CHECK(r, !b->scope && !b->remove_req);
 		return;
@@ -169,11 +188,19 @@ static inline void rig_check_scope(const struct rig *r, const struct pool_scope 
 		RIG_CHECK(r, w->scope == s && r->requests[w->r.req].outcome == WAITING);
 		RIG_CHECK(r, !before || before->r.req < w->r.req);
 		RIG_CHECK(r, (w->turn != NULL) == (!s->box && !before));
+		RIG_CHECK(r, before || s->box || !pool_is_order(w));
 		before = w;
 		n++;
 	}
 	RIG_CHECK(r, n == s->waiter_count);
-	if (n > 0 && s->box && !s->box->adopting)
+	if (s->name[0])
+		RIG_CHECK(
+		    r, pool_may_keep_name(s) && pool_scope_named(r->pool, s->uid, s->name) == s);
+	if (n == 0 || !s->box || s->box->adopting)
+		return;
+	if (pool_is_order(TAILQ_FIRST(&s->waiters)))
+		RIG_CHECK(r, s->box->state < SLOT_ACTIVE || (s->box->flags & SLOT_FLAG_STOPPING));
+	else
 		RIG_CHECK(r, s->box->state != SLOT_ACTIVE && s->box->state != SLOT_WARM);
 }
 
@@ -273,11 +300,12 @@ static inline void rig_check_time(const struct rig *r)
 		const struct pool_box *b = &p->boxes[i];
 
 		if (b->state == SLOT_BOOTING || b->state == SLOT_CHECKING ||
-		    b->state == SLOT_CLOSING)
+		    b->state == SLOT_CLOSING ||
+		    (b->state == SLOT_ACTIVE && !b->adopting && (b->flags & SLOT_FLAG_STOPPING)))
 			RIG_CHECK(r, b->deadline != CLOCK_NEVER && pool_deadline(p) <= b->deadline);
 		if (b->state == SLOT_WARM)
 			rig_check_idle(r, b, b->parked, p->rules.idle_timeout);
-		if (b->state == SLOT_ACTIVE)
+		if (b->state == SLOT_ACTIVE && !pool_is_made(b))
 			rig_check_idle(r, b, b->leased, p->rules.active_idle_timeout);
 		TAILQ_FOREACH (l, &b->leases, link) {
 			RIG_CHECK(r, pool_deadline(p) <= l->expires);

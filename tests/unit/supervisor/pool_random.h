@@ -26,6 +26,10 @@ static inline void ask_once_more(struct run *x)
 	rules.policy = REPLICA_SOFT;
 	rules.active_idle_timeout = 0;
 	rig_use(r, &rules);
+	while (any_made(x) && any_made(x)->state != SLOT_CLOSING) {
+		remove_made(x, true);
+		rig_settle(r);
+	}
 	(void)pool_reset(r->pool, r->now);
 	rig_settle(r);
 	usable = pool_count(r->pool, SLOT_QUARANTINED) < r->rules.slots;

@@ -42,6 +42,7 @@ static inline void rig_show(const struct rig *r, const struct pool_box *b, struc
 	memcpy(out->box.identity, b->identity, sizeof(b->identity));
 	memcpy(out->box.user, b->user, sizeof(b->user));
 	memcpy(out->box.thread, b->thread, sizeof(b->thread));
+	memcpy(out->box.name, b->name, sizeof(b->name));
 	memcpy(out->box.last_error, b->last_error, sizeof(b->last_error));
 }
 

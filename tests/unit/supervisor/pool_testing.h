@@ -26,7 +26,7 @@
 #define RIG_UID 1000U
 
 /* What has become of a request. */
-enum { WAITING = 0, GONE = 1 };
+enum { WAITING = 0, GONE = 1, OBEYED = 2 };
 #define GOT(source) (100 + (int)(source))
 #define REFUSED(error) (200 + (int)(error))
 
@@ -82,7 +82,7 @@ struct rig {
 	struct rig_order orders[RIG_LOG]; /* not answered yet, oldest first */
 	uint32_t order_count;
 	uint32_t held; /* kinds of order, one bit each, that are left unanswered */
-	bool sick;     /* checks are answered with unhealthy */
+	bool sick;     /* checks are answered with unhealthy, stops with failure */
 	bool unclean;  /* cleanups fail */
 	uint32_t drained;
 	const char *doing; /* for messages of a random run */
@@ -199,6 +199,7 @@ static inline void rig_take_action(struct rig *r, const struct pool_action *a)
 	case POOL_CLOSE:
 	case POOL_KILL:
 	case POOL_CLEAN:
+	case POOL_STOP:
 		rig_owe(r, a);
 		break;
 	case POOL_GRANT:
@@ -214,6 +215,11 @@ static inline void rig_take_action(struct rig *r, const struct pool_action *a)
 		break;
 	case POOL_REMOVED:
 		r->requests[a->req].removed = true;
+		break;
+	case POOL_OBEYED:
+		r->requests[a->req].outcome = OBEYED;
+		r->requests[a->req].slot = a->slot;
+		r->requests[a->req].generation = a->generation;
 		break;
 	case POOL_RECORD:
 		if (a->event != EVENT_STATE)
@@ -279,6 +285,10 @@ static inline void rig_answer(struct rig *r, const struct rig_order *o)
 	case POOL_CHECK:
 		pool_checked(r->pool, r->now, o->slot, o->generation, !r->sick,
 		    r->sick ? "no answer from the guest" : "");
+		break;
+	case POOL_STOP:
+		pool_stopped(r->pool, r->now, o->slot, o->generation, !r->sick,
+		    r->sick ? "processes are left" : "");
 		break;
 	case POOL_CLOSE:
 	case POOL_KILL:

@@ -31,7 +31,10 @@ static const struct promise {
 	const char *allow; /* of the path */
 } promises[] = {
     {"/v1/acquire", "", IN(HTTP_POST), api_acquire, "POST"},
-    {"/v1/boxes", "", IN(HTTP_GET), api_list_boxes, "GET"},
+    {"/v1/boxes", "", IN(HTTP_GET), api_list_boxes, "GET, POST"},
+    {"/v1/boxes", "", IN(HTTP_POST), api_make_box, "GET, POST"},
+    {"/v1/boxes/" TOKEN "/start", TOKEN, IN(HTTP_POST), api_start_box, "POST"},
+    {"/v1/boxes/my-box/stop", "my-box", IN(HTTP_POST), api_stop_box, "POST"},
     {"/v1/boxes/" TOKEN, TOKEN, IN(HTTP_GET) | IN(HTTP_HEAD), api_get_box, "GET, HEAD, DELETE"},
     {"/v1/boxes/" TOKEN, TOKEN, IN(HTTP_DELETE), api_delete_box, "GET, HEAD, DELETE"},
     {"/v1/boxes/" TOKEN "/release", TOKEN, IN(HTTP_POST), api_release, "POST"},
@@ -179,6 +182,8 @@ static void test_nothing_is_there(void **state)
 	    "/v1/shutdown/x",
 	    "/v1/:",
 	    "/v1/*",
+	    "/v1/boxes/x/start/now",
+	    "/v1/boxes/x/stopp",
 	    "/v1%2Fpool", /* one segment, with a slash in it */
 	    "/v1/pool/",
 	    "/v1/boxes/",

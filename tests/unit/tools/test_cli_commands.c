@@ -41,9 +41,13 @@ static const struct call calls[] = {
 	NULL, ""},
     {cli_rm, {"-f", "b"}, {.bytes = "HTTP/1.1 204 No Content\r\n\r\n"},
 	"DELETE /v1/boxes/b?force=true HTTP/1.1", NULL, ""},
-    {cli_ps, {NULL}, {.json = "{\"boxes\":[" BOX "]}"}, "GET /v1/boxes HTTP/1.1", NULL,
-	"0123456789abcdef warm        u?[31m           -                    "},
-    {cli_ps, {"--json"}, {.json = "{\"boxes\":[" BOX "]}"}, "GET /v1/boxes HTTP/1.1", NULL,
+    {cli_ps, {NULL}, {.json = "{\"boxes\":[" BOX "]}"}, "GET /v1/boxes?all=true HTTP/1.1", NULL,
+	"0123456789abcdef -                warm        u?[31m           -                    "},
+    {cli_ps, {NULL},
+	{.json = "{\"boxes\":[{\"box_id\":\"0123456789abcdef\",\"name\":\"my-box\","
+		 "\"state\":\"active\",\"status\":\"stopped\"}]}"},
+	"GET /v1/boxes?all=true HTTP/1.1", NULL, "0123456789abcdef my-box           stopped     "},
+    {cli_ps, {"--json"}, {.json = "{\"boxes\":[" BOX "]}"}, "GET /v1/boxes?all=true HTTP/1.1", NULL,
 	"\"box_id\": \"0123456789abcdef\""},
     {cli_pool, {NULL},
 	{.json = "{\"replicas\":3,\"replica_policy\":\"soft\",\"states\":{\"free\":5,\"warm\":1,"

@@ -273,6 +273,9 @@ static inline int h_setup(void **state)
 	h->limits.max_executions = 4;
 	h->s.limits = &h->limits;
 	h->s.token = H_TOKEN;
+	h->s.name = "";
+	h->s.default_cwd = "";
+	h->s.default_user = "";
 	h->s.env = env;
 	h->s.env_len = sizeof(env);
 	h->s.scratch = malloc(SERVICE_SCRATCH);

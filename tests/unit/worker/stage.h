@@ -39,6 +39,7 @@
 #include "wire/rendezvous.h"
 
 #define STAGE_TOKEN "00112233445566aa"
+#define STAGE_NAME "my.box-1"
 #define STAGE_SLOTS 4
 #define STAGE_GEN 41
 #define STAGE_UID_BASE 805306368U
@@ -71,8 +72,10 @@ struct stage {
 	uint8_t packet[CTL_MSG_MAX];
 	uint64_t seq;
 	const char *token;	  /* of CTL_BOOT */
-	uint32_t orphan_grace_ms; /* of CTL_BOOT */
-	const char *fault;	  /* SBX_FAULT, or NULL */
+	uint32_t orphan_grace_ms; /* of CTL_BOOT, as the next two */
+	const char *user;
+	const char *working_dir;
+	const char *fault; /* SBX_FAULT, or NULL */
 	int client;
 	struct buf answer;
 };
@@ -244,6 +247,9 @@ static inline void stage_send_boot(struct stage *t)
 
 	(void)snprintf(boot.name, sizeof(boot.name), "%s", s->name);
 	(void)snprintf(boot.token, sizeof(boot.token), "%s", t->token);
+	(void)snprintf(boot.box_name, sizeof(boot.box_name), "%s", STAGE_NAME);
+	(void)snprintf(boot.user, sizeof(boot.user), "%s", t->user);
+	(void)snprintf(boot.working_dir, sizeof(boot.working_dir), "%s", t->working_dir);
 	(void)snprintf(boot.site.instance, sizeof(boot.site.instance), "%s", s->instance);
 	(void)snprintf(boot.site.state_dir, sizeof(boot.site.state_dir), "%s", s->dir);
 	(void)snprintf(boot.site.runtime_dir, sizeof(boot.site.runtime_dir), "%s", s->dir);
@@ -266,6 +272,8 @@ static inline struct stage *stage_new(struct stage_site *s)
 	t->page = &s->seg.slots[0].page;
 	t->client = -1;
 	t->token = STAGE_TOKEN;
+	t->user = "";
+	t->working_dir = "";
 	t->orphan_grace_ms = 100;
 	buf_init(&t->answer, 256U << 20);
 	return t;

@@ -15,6 +15,7 @@
 #include "lib/clock.h"
 #include "wire/agent.h"
 #include "worker/exec_request.h"
+#include "worker/service.h"
 
 static const char box_env[] = "A=box\0LANG=de_DE";
 
@@ -28,9 +29,13 @@ struct parsed {
 
 static void parse(struct parsed *p, const char *json)
 {
+	const struct service s = {.env = box_env,
+	    .env_len = sizeof(box_env),
+	    .default_cwd = "",
+	    .default_user = ""};
+
 	memset(p, 0, sizeof(*p));
-	p->rc = exec_request_parse(
-	    (const uint8_t *)json, strlen(json), box_env, sizeof(box_env), &p->r, &p->e, &p->err);
+	p->rc = exec_request_parse((const uint8_t *)json, strlen(json), &s, &p->r, &p->e, &p->err);
 	if (p->rc == 0)
 		assert_int_equal(agent_parse_exec(buf_head(&p->r.exec), p->r.exec.len, &p->x), 0);
 }

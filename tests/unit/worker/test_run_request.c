@@ -13,6 +13,7 @@
 #include "wire/agent.h"
 #include "wire/limits.h"
 #include "worker/run_request.h"
+#include "worker/service.h"
 
 static const struct ctl_limits limits = CTL_LIMITS_DEFAULT;
 static const char box_env[] = "A=box\0B=box\0LANG=de_DE";
@@ -25,13 +26,23 @@ struct parsed {
 	int rc;
 };
 
-static void parse_env(struct parsed *p, const char *json, const char *env, size_t env_len)
+static void parse_for(struct parsed *p, const char *json, const struct service *s)
 {
 	memset(p, 0, sizeof(*p));
-	p->rc = run_request_parse(
-	    (const uint8_t *)json, strlen(json), env, env_len, &limits, &p->r, &p->e, &p->err);
+	p->rc = run_request_parse((const uint8_t *)json, strlen(json), s, &p->r, &p->e, &p->err);
 	if (p->rc == 0)
 		assert_int_equal(agent_parse_exec(buf_head(&p->r.exec), p->r.exec.len, &p->x), 0);
+}
+
+static void parse_env(struct parsed *p, const char *json, const char *env, size_t env_len)
+{
+	const struct service s = {.env = env,
+	    .env_len = env_len,
+	    .limits = &limits,
+	    .default_cwd = "",
+	    .default_user = ""};
+
+	parse_for(p, json, &s);
 }
 
 static void parse(struct parsed *p, const char *json)
@@ -125,6 +136,24 @@ static void test_environment(void **state)
 	done(&p);
 }
 
+/* What the box was made with stands where the request says nothing. */
+static void test_defaults_of_the_box(void **state)
+{
+	const struct service s = {
+	    .env = "", .limits = &limits, .default_cwd = "/srv", .default_user = "1000:1000"};
+	struct parsed p;
+
+	(void)state;
+	parse_for(&p, "{\"argv\":[\"x\"]}", &s);
+	assert_string_equal(p.x->cwd, "/srv");
+	assert_string_equal(p.x->user, "1000:1000");
+	done(&p);
+	parse_for(&p, "{\"argv\":[\"x\"],\"cwd\":\"/tmp\",\"user\":\"\"}", &s);
+	assert_string_equal(p.x->cwd, "/tmp");
+	assert_string_equal(p.x->user, "");
+	done(&p);
+}
+
 static const struct {
 	const char *json;
 	enum api_error e;
@@ -196,6 +225,7 @@ int main(void)
 	    cmocka_unit_test(test_shell_command),
 	    cmocka_unit_test(test_everything),
 	    cmocka_unit_test(test_environment),
+	    cmocka_unit_test(test_defaults_of_the_box),
 	    cmocka_unit_test(test_refused),
 	    cmocka_unit_test(test_too_long_arguments),
 	};
