@@ -11,12 +11,10 @@
 #define ROUTE_SEGMENTS (3 + ROUTE_DEPTH) /* v1, boxes, the id */
 #define ROUTE_STORAGE 512
 
-#define LIMIT(member) offsetof(struct ctl_limits, member)
-
 static const struct route routes[] = {
-    {HTTP_POST, {"run"}, 0, run_begin, LIMIT(run_body_bytes)},
-    {HTTP_GET, {"fs", "read"}, 0, files_begin_read, 0},
-    {HTTP_PUT, {"fs", "write"}, 0, files_begin_write, LIMIT(file_bytes)},
+    {HTTP_POST, {"run"}, ROUTE_LIMIT(run_body_bytes), run_begin},
+    {HTTP_GET, {"fs", "read"}, 0, files_begin_read},
+    {HTTP_PUT, {"fs", "write"}, ROUTE_LIMIT(file_bytes), files_begin_write},
 };
 
 #define ROUTES (sizeof(routes) / sizeof(routes[0]))
@@ -57,8 +55,8 @@ uint64_t route_body_max(const struct route *r, const struct ctl_limits *limits)
 {
 	uint64_t max = r->body_max;
 
-	if (r->limit)
-		memcpy(&max, (const char *)limits + r->limit, sizeof(max));
+	if (max & ROUTE_LIMITED)
+		memcpy(&max, (const char *)limits + (max & ~ROUTE_LIMITED), sizeof(max));
 	return max;
 }
 
