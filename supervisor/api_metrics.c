@@ -97,7 +97,8 @@ static void put_box(struct json_out *j, const struct sbxd *s, const struct pool_
 	    "network_tcp_connections", "network_tcp_errors"};
 	struct worker *w = s->workers[b->slot];
 	struct slot_work work = {0};
-	bool known = usage_of_box(s, b, &work);
+	/* Every box has memory: without a number there is none to be had here. */
+	bool known = usage_of_box(s, b, &work) && work.memory_bytes > 0;
 
 	json_put_uint(j, "commands_executed_total", work.exec_total);
 	json_put_uint(j, "exec_errors_total", work.exec_failed);

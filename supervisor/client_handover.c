@@ -169,7 +169,7 @@ void client_worker_died(struct client *c, const struct shm_page *page)
 		if (CONN_COOKIE(word) == c->cookie && CONN_STATE(word) != CONN_FREE)
 			owed = CONN_STATE(word);
 	}
-	if (owed == CONN_RESPONDING) {
+	if (owed == CONN_RESPONDING || (owed == CONN_IDLE && c->gap)) {
 		client_close(c);
 		return;
 	}

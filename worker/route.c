@@ -14,28 +14,26 @@
 #define ROUTE_SEGMENTS (3 + ROUTE_DEPTH) /* v1, boxes, the id */
 #define ROUTE_STORAGE 512
 
-#define LIMIT(member) offsetof(struct ctl_limits, member)
-
 static const struct route routes[] = {
-    {HTTP_POST, {"run"}, 0, run_begin, LIMIT(run_body_bytes)},
-    {HTTP_POST, {"exec"}, EXEC_BODY_MAX, exec_begin_start, 0},
-    {HTTP_GET, {"executions"}, 0, exec_begin_list, 0},
-    {HTTP_GET, {"executions", ":"}, 0, exec_begin_get, 0},
-    {HTTP_DELETE, {"executions", ":"}, 0, exec_begin_kill, 0},
-    {HTTP_POST, {"executions", ":", "signal"}, EXEC_ORDER_MAX, exec_begin_signal, 0},
-    {HTTP_POST, {"executions", ":", "resize"}, EXEC_ORDER_MAX, exec_begin_resize, 0},
-    {HTTP_GET, {"executions", ":", "attach"}, 0, exec_begin_attach, 0},
-    {HTTP_GET, {"fs", "read"}, 0, files_begin_read, 0},
-    {HTTP_PUT, {"fs", "write"}, 0, files_begin_write, LIMIT(file_bytes)},
-    {HTTP_GET, {"fs", "stat"}, 0, files_begin_stat, 0},
-    {HTTP_GET, {"fs", "list"}, 0, files_begin_list, 0},
-    {HTTP_GET, {"fs", "glob"}, 0, files_begin_glob, 0},
-    {HTTP_GET, {"fs", "grep"}, 0, files_begin_grep, 0},
-    {HTTP_POST, {"fs", "mkdir"}, FILES_BODY_MAX, files_begin_mkdir, 0},
-    {HTTP_DELETE, {"fs"}, 0, files_begin_remove, 0},
-    {HTTP_POST, {"fs", "rename"}, FILES_BODY_MAX, files_begin_rename, 0},
-    {HTTP_PUT, {"files"}, 0, files_begin_upload, LIMIT(file_bytes)},
-    {HTTP_GET, {"files"}, 0, files_begin_download, 0},
+    {HTTP_POST, {"run"}, ROUTE_LIMIT(run_body_bytes), run_begin},
+    {HTTP_POST, {"exec"}, EXEC_BODY_MAX, exec_begin_start},
+    {HTTP_GET, {"executions"}, 0, exec_begin_list},
+    {HTTP_GET, {"executions", ":"}, 0, exec_begin_get},
+    {HTTP_DELETE, {"executions", ":"}, 0, exec_begin_kill},
+    {HTTP_POST, {"executions", ":", "signal"}, EXEC_ORDER_MAX, exec_begin_signal},
+    {HTTP_POST, {"executions", ":", "resize"}, EXEC_ORDER_MAX, exec_begin_resize},
+    {HTTP_GET, {"executions", ":", "attach"}, 0, exec_begin_attach},
+    {HTTP_GET, {"fs", "read"}, 0, files_begin_read},
+    {HTTP_PUT, {"fs", "write"}, ROUTE_LIMIT(file_bytes), files_begin_write},
+    {HTTP_GET, {"fs", "stat"}, 0, files_begin_stat},
+    {HTTP_GET, {"fs", "list"}, 0, files_begin_list},
+    {HTTP_GET, {"fs", "glob"}, 0, files_begin_glob},
+    {HTTP_GET, {"fs", "grep"}, 0, files_begin_grep},
+    {HTTP_POST, {"fs", "mkdir"}, FILES_BODY_MAX, files_begin_mkdir},
+    {HTTP_DELETE, {"fs"}, 0, files_begin_remove},
+    {HTTP_POST, {"fs", "rename"}, FILES_BODY_MAX, files_begin_rename},
+    {HTTP_PUT, {"files"}, ROUTE_LIMIT(file_bytes), files_begin_upload},
+    {HTTP_GET, {"files"}, 0, files_begin_download},
 };
 
 #define ROUTES (sizeof(routes) / sizeof(routes[0]))
@@ -78,8 +76,8 @@ uint64_t route_body_max(const struct route *r, const struct ctl_limits *limits)
 {
 	uint64_t max = r->body_max;
 
-	if (r->limit)
-		memcpy(&max, (const char *)limits + r->limit, sizeof(max));
+	if (max & ROUTE_LIMITED)
+		memcpy(&max, (const char *)limits + (max & ~ROUTE_LIMITED), sizeof(max));
 	return max;
 }
 

@@ -15,11 +15,14 @@ struct conn;
 struct route {
 	enum http_method method;
 	const char *path[ROUTE_DEPTH]; /* ":" is any name, for conn->item */
-	uint64_t body_max;
+	uint64_t body_max;	       /* bytes, or ROUTE_LIMIT() */
 	/* Makes the operation, or answers with conn_fail(). */
 	void (*begin)(struct conn *c, const struct http_head *h);
-	size_t limit; /* where struct ctl_limits has a uint64_t that is body_max; 0: it has not */
 };
+
+/* For body_max: as many as a uint64_t of struct ctl_limits says. */
+#define ROUTE_LIMITED (1ULL << 63)
+#define ROUTE_LIMIT(member) (ROUTE_LIMITED | offsetof(struct ctl_limits, member))
 
 /* The longest body that a request of this route may have. */
 uint64_t route_body_max(const struct route *r, const struct ctl_limits *limits);

@@ -269,6 +269,7 @@ class Service(TcpTest):
         self.assertEqual(self.ask("GET", "/v1/me", connection=c).status, 200)
         c.close()
 
+    @unittest.skipUnless(IS_ROOT, "counts those of a worker")
     def test_descriptors_are_counted(self):
         box = self.box("count")
         worker = self.d.inspect(box)["pid"]
