@@ -293,7 +293,7 @@ integ: check-programs
 
 # sbxd under valgrind, over the integration tests whose daemon is not restarted (tests/valgrind/pidfd.c says why).
 VALGRIND := valgrind --error-exitcode=99 --leak-check=full --track-fds=yes --trace-children=no
-VALGRIND_TESTS := $(filter-out test_config test_user test_restart test_reports test_behaviour,$(INTEG))
+VALGRIND_TESTS := $(filter-out test_config test_user test_restart test_exec_restart test_reports test_behaviour,$(INTEG))
 VALGRIND_SHORT := test_main_job test_run test_faults
 
 $(CHK)/valgrind_pidfd.so: tests/valgrind/pidfd.c

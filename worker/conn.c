@@ -303,7 +303,7 @@ void conn_on_event(struct loop *loop, struct loop_watch *w, uint32_t events)
 		c->hung_up = true;
 	else if (events & (EPOLLHUP | EPOLLERR))
 		c->dead = true; /* both directions: nobody is there to take an answer */
-	if (events & (EPOLLIN | EPOLLHUP))
+	if (events & EPOLLIN)
 		c->readable = true;
 	if ((events & EPOLLOUT) && !c->dead) {
 		c->taken_ns = loop_now(loop);
