@@ -321,7 +321,7 @@ integ: check-programs
 # sbxd under valgrind, over the integration tests whose daemon is not restarted (tests/valgrind/pidfd.c says why).
 VALGRIND := valgrind --error-exitcode=99 --leak-check=full --track-fds=yes --trace-children=no
 VALGRIND_TESTS := $(filter-out test_config test_config_api test_limits test_metrics test_user test_restart test_reports \
-	test_behaviour test_tcp_restart test_tcp_start,$(INTEG))
+	test_behaviour test_exec_restart test_tcp_restart test_tcp_start,$(INTEG))
 VALGRIND_SHORT := test_main_job test_run test_faults
 
 $(CHK)/valgrind_pidfd.so: tests/valgrind/pidfd.c

@@ -307,7 +307,7 @@ void conn_on_event(struct loop *loop, struct loop_watch *w, uint32_t events)
 		c->dead = true; /* both directions: nobody is there to take an answer */
 	if ((events & EPOLLRDHUP) && c->phase == CONN_SERVE)
 		c->dead = true;
-	if (events & (EPOLLIN | EPOLLHUP))
+	if (events & EPOLLIN)
 		c->readable = true;
 	if ((events & EPOLLOUT) && !c->dead) {
 		c->taken_ns = loop_now(loop);
