@@ -107,7 +107,7 @@ struct agent_exec {
 #define AGENT_EXEC_SHELL \
 	4U /* argc is 1: a command line for the box's shell, /bin/bash if there, else /bin/sh */
 #define AGENT_EXEC_HELPER                                                                       \
-	8U /* argv are the arguments of sbx-files (wire/entry.h), which runs as the guest's own \
+	16U /* argv are the arguments of sbx-files (wire/entry.h), which runs as the guest's own \
 	      user, in "/", without environment; none of that and no terminal can be asked for */
 
 struct agent_read {

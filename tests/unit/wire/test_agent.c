@@ -206,7 +206,7 @@ static void test_exec_rejects_counts_and_flags(void **state)
 	    {.argc = UINT32_MAX, .envc = UINT32_MAX},
 	    {.argc = 0x80000000U, .envc = 0x80000005U},
 	    {.argc = 3, .envc = 2, .flags = AGENT_EXEC_SHELL},
-	    {.argc = 3, .envc = 2, .flags = 16},
+	    {.argc = 3, .envc = 2, .flags = 32},
 	    {.argc = 3, .envc = 2, .flags = AGENT_EXEC_HELPER},
 	    {.argc = 5, .envc = 0, .flags = AGENT_EXEC_HELPER | AGENT_EXEC_TTY},
 	};
