@@ -59,8 +59,8 @@ WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worke
 	worker/box_adopt.c worker/box_check.c worker/box_end.c worker/confine.c worker/confine_filter.c worker/conn.c \
 	worker/conn_body.c worker/conn_open.c worker/conn_reply.c worker/control_link.c worker/files_glob.c \
 	worker/files_grep.c worker/files_helper.c worker/files_json.c worker/files_list.c worker/files_path.c \
-	worker/files_query.c worker/files_read.c worker/files_remove.c worker/files_walk.c worker/files_write.c \
-	worker/janitor.c worker/op.c worker/report.c worker/route.c \
+	worker/files_path_request.c worker/files_query.c worker/files_read.c worker/files_remove.c \
+	worker/files_walk.c worker/files_write.c worker/janitor.c worker/op.c worker/report.c worker/route.c \
 	worker/run.c worker/run_buffer.c worker/run_request.c worker/run_stream.c worker/service.c
 POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_due.c supervisor/pool_lease.c \
 	supervisor/pool_life.c supervisor/pool_queue.c supervisor/pool_release.c supervisor/pool_restore.c \
