@@ -62,7 +62,8 @@ WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worke
 	worker/conn_upgrade.c worker/conn_ws.c worker/control_link.c worker/exec.c worker/exec_api.c worker/exec_attach.c \
 	worker/exec_keep.c worker/exec_output.c worker/exec_request.c worker/exec_start.c worker/files_glob.c \
 	worker/files_grep.c worker/files_helper.c worker/files_json.c worker/files_list.c worker/files_path.c \
-	worker/files_query.c worker/files_read.c worker/files_remove.c worker/files_walk.c worker/files_write.c worker/janitor.c worker/op.c worker/report.c worker/route.c \
+	worker/files_path_request.c worker/files_query.c worker/files_read.c worker/files_remove.c \
+	worker/files_walk.c worker/files_write.c worker/janitor.c worker/op.c worker/report.c worker/route.c \
 	worker/run.c worker/run_buffer.c worker/run_request.c worker/run_stream.c worker/service.c
 WORKER_SRC += worker/coro.c worker/files_download.c worker/files_tar.c worker/files_upload.c worker/tar_head.c \
 	worker/tar_in.c worker/tar_in_member.c worker/tar_out.c

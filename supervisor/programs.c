@@ -74,7 +74,7 @@ static int programs_open(struct sbxd *s, const char *dir, const char *place, str
 		return err_sys(err, errno, "open %s", path);
 	(void)snprintf(path, sizeof(path), "%s%s/sbx-files", dir, place);
 	s->helper_fd = programs_copy(path);
-	return s->helper_fd < 0 ? err_sys(err, errno, "copy %s", path) : 0;
+	return s->helper_fd < 0 ? err_sys(err, errno, "copy %s to memory", path) : 0;
 }
 
 int programs_find(struct sbxd *s, struct err *err)

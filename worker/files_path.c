@@ -2,13 +2,13 @@
  * files_path: GET fs/stat, POST fs/mkdir, DELETE fs, POST fs/rename: what the guest does to a name
  * at once. sbx-worker. If we die here, sbxd answers the client; it happened, or it did not.
  */
+#include "worker/files_path.h"
+
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/buf.h"
-#include "wire/http.h"
 #include "wire/json.h"
 #include "worker/conn.h"
 #include "worker/files.h"
@@ -21,11 +21,7 @@ struct path_op;
 /* A kind of request. */
 struct path_kind {
 	enum agent_path_op op;
-	const char *from;      /* what the client calls its path, */
-	const char *to;	       /* and its second one; NULL: there is none */
-	const char *flag_name; /* and what can be asked for; NULL: nothing */
-	uint32_t flag;
-	bool mode; /* it takes one */
+	struct path_form form;
 	/* Adds what the guest has answered. */
 	void (*put)(struct path_op *p, struct json_out *j, const struct agent_end *end);
 };
@@ -33,13 +29,10 @@ struct path_kind {
 struct path_op {
 	struct op op; /* first */
 	const struct path_kind *kind;
+	struct path_request request;
 	struct buf body;
-	uint32_t flags;
-	uint32_t mode;
 	bool started; /* stat: `stat` and `link` are filled */
 	struct agent_stat stat;
-	char from[PATH_MAX];
-	char to[PATH_MAX];
 	char link[PATH_MAX];
 };
 
@@ -55,6 +48,11 @@ static struct path_op *path_of_chan(struct agent_chan *c)
 
 /* ---- answers ---- */
 
+static void put_path(struct path_op *p, struct json_out *j, const char *key)
+{
+	files_put_name(j, key, p->request.from, strlen(p->request.from));
+}
+
 static void stat_put(struct path_op *p, struct json_out *j, const struct agent_end *end)
 {
 	const struct files_stat st = {
@@ -66,7 +64,7 @@ static void stat_put(struct path_op *p, struct json_out *j, const struct agent_e
 	};
 
 	(void)end; /* has nothing more */
-	files_put_name(j, "path", p->from, strlen(p->from));
+	put_path(p, j, "path");
 	files_put_stat(j, &st);
 	if (p->stat.link_len)
 		files_put_name(j, "link_target", p->link, p->stat.link_len);
@@ -74,50 +72,45 @@ static void stat_put(struct path_op *p, struct json_out *j, const struct agent_e
 
 static void mkdir_put(struct path_op *p, struct json_out *j, const struct agent_end *end)
 {
-	files_put_name(j, "path", p->from, strlen(p->from));
+	put_path(p, j, "path");
 	json_put_bool(j, "created", end->bytes > 0);
 }
 
 static void remove_put(struct path_op *p, struct json_out *j, const struct agent_end *end)
 {
 	(void)end; /* it is one */
-	files_put_name(j, "path", p->from, strlen(p->from));
+	put_path(p, j, "path");
 	json_put_uint(j, "removed", 1);
 }
 
 static void rename_put(struct path_op *p, struct json_out *j, const struct agent_end *end)
 {
 	(void)end; /* it is one */
-	files_put_name(j, "from", p->from, strlen(p->from));
-	files_put_name(j, "to", p->to, strlen(p->to));
+	put_path(p, j, "from");
+	files_put_name(j, "to", p->request.to, strlen(p->request.to));
 }
 
 static const struct path_kind stat_kind = {
     .op = AGENT_PATH_STAT,
-    .from = "path",
-    .flag_name = "follow",
-    .flag = AGENT_PATH_FOLLOW,
+    .form = {.from = "path", .flag_name = "follow", .flag = AGENT_PATH_FOLLOW},
     .put = stat_put,
 };
+
 static const struct path_kind mkdir_kind = {
     .op = AGENT_PATH_MKDIR,
-    .from = "path",
-    .flag_name = "parents",
-    .flag = AGENT_PATH_PARENTS,
-    .mode = true,
+    .form = {.from = "path", .flag_name = "parents", .flag = AGENT_PATH_PARENTS, .mode = true},
     .put = mkdir_put,
 };
+
 static const struct path_kind remove_kind = {
     .op = AGENT_PATH_REMOVE,
-    .from = "path",
+    .form = {.from = "path"},
     .put = remove_put,
 };
+
 static const struct path_kind rename_kind = {
     .op = AGENT_PATH_RENAME,
-    .from = "from",
-    .to = "to",
-    .flag_name = "overwrite",
-    .flag = AGENT_PATH_OVERWRITE,
+    .form = {.from = "from", .to = "to", .flag_name = "overwrite", .flag = AGENT_PATH_OVERWRITE},
     .put = rename_put,
 };
 
@@ -176,109 +169,50 @@ static const struct agent_chan_ops path_chan_ops = {
     .error = path_error,
 };
 
-/* Nothing was answered yet: the request as a whole fails. */
-static void path_refuse(struct path_op *p, enum api_error e, const char *message)
+/* The result is agent_chan_open()'s. */
+static int path_open(struct path_op *p)
 {
-	if (p->op.conn)
-		conn_fail(p->op.conn, e, message);
-	op_free(&p->op);
-}
-
-static void path_send(struct path_op *p)
-{
+	const struct path_request *r = &p->request;
 	struct agent_path head = {
 	    .op = p->kind->op,
-	    .flags = p->flags,
-	    .mode = p->mode,
-	    .path_len = (uint32_t)strlen(p->from),
-	    .other_len = (uint32_t)strlen(p->to),
+	    .flags = r->flags,
+	    .mode = r->mode,
+	    .path_len = (uint32_t)strlen(r->from),
+	    .other_len = (uint32_t)strlen(r->to),
 	};
 	uint8_t request[sizeof(head) + 2 * PATH_MAX];
-	int rc;
 
 	memcpy(request, &head, sizeof(head));
-	memcpy(request + sizeof(head), p->from, head.path_len);
-	memcpy(request + sizeof(head) + head.path_len, p->to, head.other_len);
-	rc = agent_chan_open(p->op.s->link, &p->op.chan, &path_chan_ops, AGENT_PATH, request,
+	memcpy(request + sizeof(head), r->from, head.path_len);
+	memcpy(request + sizeof(head) + head.path_len, r->to, head.other_len);
+	return agent_chan_open(p->op.s->link, &p->op.chan, &path_chan_ops, AGENT_PATH, request,
 	    sizeof(head) + head.path_len + head.other_len);
-	if (rc < 0) {
-		files_refuse(p->op.conn, rc);
-		op_free(&p->op);
-	}
 }
 
 /* ---- requests ---- */
 
-/* Checks what was given; asks the guest, or answers. */
+/* Nothing was answered yet: the request as a whole fails. */
+static void path_refuse(struct path_op *p, enum api_error e, const char *message)
+{
+	conn_fail(p->op.conn, e, message);
+	op_free(&p->op);
+}
+
+/* All that is known of the request is there: asks the guest, or answers. */
 static void path_begin(struct path_op *p)
 {
-	const char *const names[] = {p->kind->from, p->kind->to};
-	char *const paths[] = {p->from, p->to};
-	char why[96];
+	struct err err = {0};
+	int rc;
 
-	for (int i = 0; i < 2 && names[i]; i++) {
-		const char *fault = *paths[i] ? files_check_path(paths[i]) : "is missing";
-
-		if (!fault)
-			continue;
-		(void)snprintf(why, sizeof(why), "\"%s\" %s", names[i], fault);
-		path_refuse(p, API_INVALID_PATH, why);
+	if (path_check(&p->request, &p->kind->form, &err) < 0) {
+		path_refuse(p, API_INVALID_PATH, err.text);
 		return;
 	}
-	path_send(p);
-}
-
-/* A member of the body as a path. 0, or -EINVAL with *err. */
-static int path_take_member(const char *text, const char *name, char to[PATH_MAX], struct err *err)
-{
-	if (!text)
-		return 0;
-	if (*to)
-		return err_set(err, EINVAL, "\"%s\" is given in the query and in the body", name);
-	if (strlen(text) >= PATH_MAX)
-		return err_set(err, EINVAL, "\"%s\" is too long", name);
-	memcpy(to, text, strlen(text) + 1);
-	return 0;
-}
-
-static int path_take_mode(const char *text, uint32_t *mode, struct err *err)
-{
-	char *end;
-	unsigned long value;
-
-	errno = 0;
-	value = strtoul(text, &end, 8);
-	if (*text < '0' || *text > '7' || *end || errno || value > 07777)
-		return err_set(err, EINVAL, "\"mode\" must be an octal number in a string");
-	*mode = (uint32_t)value;
-	return 0;
-}
-
-static int path_take_body(struct path_op *p, const json_t *json, enum api_error *e, struct err *err)
-{
-	const struct path_kind *k = p->kind;
-	const char *from = NULL;
-	const char *to = NULL;
-	const char *mode = NULL;
-	bool flag = (p->flags & k->flag) != 0;
-	const struct json_field fields[] = {
-	    {k->from, JSON_FIELD_STRING, &from, 0, 0},
-	    {k->flag_name, JSON_FIELD_BOOL, &flag, 0, 0},
-	    {k->to ? k->to : "mode", JSON_FIELD_STRING, k->to ? &to : &mode, 0, 0},
-	};
-
-	if (json_take(json, fields, sizeof(fields) / sizeof(fields[0]), err) < 0)
-		return -EINVAL;
-	p->flags = flag ? p->flags | k->flag : p->flags & ~k->flag;
-	if (k->mode && mode) {
-		p->flags |= AGENT_PATH_MODE;
-		if (path_take_mode(mode, &p->mode, err) < 0)
-			return -EINVAL;
+	rc = path_open(p);
+	if (rc < 0) {
+		files_refuse(p->op.conn, rc);
+		op_free(&p->op);
 	}
-	*e = API_INVALID_PATH;
-	if (path_take_member(from, k->from, p->from, err) < 0)
-		return -EINVAL;
-	return path_take_member(to, k->to, p->to, err);
 }
 
 static void path_body(struct op *op, const uint8_t *bytes, size_t n)
@@ -294,18 +228,9 @@ static void path_body_end(struct op *op)
 	struct path_op *p = path_of(op);
 	enum api_error e = API_INVALID_ARGUMENT;
 	struct err err = {0};
-	json_t *json;
-	int rc;
+	int rc =
+	    path_take_body(&p->request, &p->kind->form, buf_head(&p->body), p->body.len, &e, &err);
 
-	if (p->op.chan.link)
-		return; /* has no body, and is under way */
-	json = json_parse_object(buf_head(&p->body), p->body.len, &err);
-	if (!json) {
-		path_refuse(p, API_MALFORMED, err.text);
-		return;
-	}
-	rc = path_take_body(p, json, &e, &err);
-	json_decref(json);
 	buf_free(&p->body);
 	if (rc < 0)
 		path_refuse(p, e, err.text);
@@ -333,27 +258,6 @@ static const struct op_class body_class = {
     .free = path_free,
 };
 
-/* What the query gives. -EINVAL after answering. */
-static int path_take_query(struct path_op *p, struct conn *c, const struct http_head *h)
-{
-	const struct path_kind *k = p->kind;
-	uint64_t mode = 0;
-	bool flag = false;
-	int rc = files_take_text(c, h, k->from, p->from, sizeof(p->from), API_INVALID_PATH);
-
-	if (rc >= 0 && k->to)
-		rc = files_take_text(c, h, k->to, p->to, sizeof(p->to), API_INVALID_PATH);
-	if (rc >= 0 && k->flag_name)
-		rc = files_take_flag(c, h, k->flag_name, &flag);
-	if (rc >= 0 && k->mode)
-		rc = files_take_number(c, h, "mode", 8, 0, 07777, &mode);
-	if (rc < 0)
-		return rc;
-	p->mode = (uint32_t)mode;
-	p->flags = (flag ? k->flag : 0) | (k->mode && rc > 0 ? AGENT_PATH_MODE : 0);
-	return 0;
-}
-
 /* NULL after answering. */
 static struct path_op *path_new(struct conn *c, const struct http_head *h,
     const struct path_kind *kind, const struct op_class *cls)
@@ -365,7 +269,7 @@ static struct path_op *path_new(struct conn *c, const struct http_head *h,
 		return NULL;
 	}
 	p->kind = kind;
-	if (path_take_query(p, c, h) < 0) {
+	if (path_take_query(&p->request, &kind->form, c, h) < 0) {
 		free(p);
 		return NULL;
 	}

@@ -140,7 +140,7 @@ static inline void lift(int *fd)
 	*fd = high;
 }
 
-/* Starts the helper with fds, of which the one at `where` (3..6) becomes a pipe that it reports to.
+/* Starts the helper with fds, of which the one at `where` (3..7) becomes a pipe that it reports to.
  */
 static inline void see(struct seen *s, int fds[SPAWN_FDS], int where)
 {
