@@ -114,12 +114,10 @@ static void do_claim(struct sbxd *s, const struct pool_action *a)
 
 static void do_stop(struct sbxd *s, const struct pool_action *a)
 {
-	const struct ctl_stop order = {.timeout_ms = (uint32_t)(a->timeout / NS_PER_MS)};
-
 	publish_changed(s); /* our successor goes on with a stop that was begun */
 	FAULT_POINT("sbxd.stop.published");
 	if (s->workers[a->slot])
-		worker_tell(s->workers[a->slot], CTL_STOP, &order, sizeof(order));
+		worker_stop(s->workers[a->slot], (uint32_t)(a->timeout / NS_PER_MS));
 	FAULT_POINT("sbxd.stop.ordered");
 }
 

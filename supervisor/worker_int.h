@@ -28,10 +28,11 @@ struct worker {
 	uint64_t heard_ns; /* when it said anything last */
 	uint64_t asked_ns; /* when it was asked whether it lives, 0: it has answered */
 	bool greeted;
-	bool adopted;	   /* it was another supervisor's: not our child */
-	bool settling;	   /* adopted, and has not said all of what it has in its hands */
-	uint32_t held_due; /* CTL_HELD that are still to come */
-	uint64_t check_ns; /* when the running health check was sent */
+	bool adopted;	      /* it was another supervisor's: not our child */
+	bool settling;	      /* adopted, and has not said all of what it has in its hands */
+	uint32_t held_due;    /* CTL_HELD that are still to come */
+	uint64_t check_ns;    /* when the running health check was sent */
+	uint32_t stop_number; /* of the newest order to stop, 0: none was given */
 	struct worker_figures figures;
 	int pidfd;
 	int ctl; /* -1: it closed its end, or could not be connected to */

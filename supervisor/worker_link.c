@@ -138,6 +138,13 @@ void worker_tell(struct worker *w, uint16_t type, const void *body, size_t len)
 	(void)worker_queue(w, type, body, len, NULL, 0, -1);
 }
 
+void worker_stop(struct worker *w, uint32_t timeout_ms)
+{
+	const struct ctl_stop order = {.timeout_ms = timeout_ms, .number = ++w->stop_number};
+
+	worker_tell(w, CTL_STOP, &order, sizeof(order));
+}
+
 int worker_hand_over(struct worker *w, struct client *c, const void *bytes, size_t n)
 {
 	struct ctl_conn conn;

@@ -26,6 +26,10 @@ void worker_spawn(struct sbxd *s, const struct pool_box *b, int prepared);
  */
 void worker_tell(struct worker *w, uint16_t type, const void *body, size_t len);
 
+/* Orders the box to be stopped. Only the answer to the newest order counts: one that an earlier
+ * supervisor gave may be answered late. */
+void worker_stop(struct worker *w, uint32_t timeout_ms);
+
 /*
  * Hands the connection of c over: the bytes read so far and the descriptor go to the worker, c
  * stays with sbxd as a record (and a second descriptor) until it comes back or ends. 0 or -errno; c

@@ -134,6 +134,8 @@ static void on_stopped(struct worker *w, struct ctl_msg *m)
 {
 	const struct ctl_failed *f = &m->body.failed;
 
+	if (w->stop_number == 0 || m->head.seq != w->stop_number)
+		return;
 	FAULT_POINT("sbxd.stopped");
 	pool_stopped(w->s->pool, loop_now(w->s->loop), w->slot, w->gen, f->code == 0, f->text);
 }

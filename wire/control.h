@@ -49,7 +49,8 @@ enum ctl_type {
 	CTL_PING,     /* no body: does the worker's loop turn? answered by CTL_PONG at once */
 	CTL_CLOSE,    /* struct ctl_close: sync, stop the box, answer CTL_CLOSED, exit */
 	CTL_STOP,     /* struct ctl_stop: end every process in the box, answer CTL_STOPPED; what is
-			 handed over afterwards starts it again. A stop under way is joined */
+			 handed over afterwards starts it again. A stop under way is joined: of all
+			 orders the newest is answered */
 
 	/* worker -> sbxd */
 	CTL_HELLO, /* struct ctl_hello: first message a worker sends, to each supervisor it has */
@@ -173,7 +174,7 @@ struct ctl_close {
 
 struct ctl_stop {
 	uint32_t timeout_ms; /* for processes to end by themselves; then they are killed */
-	uint32_t reserved;
+	uint32_t number;     /* of this order: its answer has it as seq */
 };
 
 enum ctl_hello_state {

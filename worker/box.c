@@ -86,7 +86,7 @@ static void box_on_close(struct box *b, struct ctl_msg *msg)
 
 static void box_on_stop(struct box *b, struct ctl_msg *msg)
 {
-	box_stop(b, msg->body.stop.timeout_ms);
+	box_stop(b, &msg->body.stop);
 }
 
 static void box_on_ping(struct box *b, struct ctl_msg *msg)

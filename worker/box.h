@@ -57,6 +57,7 @@ struct box_door {
 /* A stop under way: every process of the box is being ended, the box stays. */
 struct box_stop {
 	bool running;
+	uint32_t number; /* of the order that is to be answered, 0: its sbxd is gone */
 	uint64_t nonce;
 	struct loop_timer timer; /* due: it has failed */
 };
@@ -146,7 +147,7 @@ bool box_try_lock(struct box *b);
 void box_unlock(struct box *b);
 
 /* box_stop.c */
-void box_stop(struct box *b, uint32_t timeout_ms);
+void box_stop(struct box *b, const struct ctl_stop *order);
 void box_stop_pong(struct box *b, uint64_t nonce);
 void box_stop_abort(struct box *b); /* the box ends: nobody waits for its stop any more */
 

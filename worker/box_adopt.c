@@ -54,6 +54,7 @@ void box_on_control_gone(void *ctx)
 		report_conn(&b->report, i, 0, CONN_FREE);
 	}
 	box_check_abort(b, ECANCELED); /* who asked is gone, and another has not asked */
+	b->stop.number = 0;	       /* likewise; but what was begun is done */
 	if (b->state == BOX_UP)
 		INVARIANT(loop_timer_set(b->loop, &b->orphan,
 			      clock_now_ns() + b->boot.orphan_grace_ms * NS_PER_MS,

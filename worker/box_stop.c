@@ -22,16 +22,17 @@ static void stop_answer(struct box *b, int code)
 		(void)snprintf(answer.text, sizeof(answer.text), "%s",
 		    "not every process in the box could be ended in time");
 	}
-	/* Without sbxd nobody waits; the next one will ask. */
-	(void)control_link_send(
-	    &b->control, CTL_STOPPED, 0, &answer, sizeof(answer), NULL, 0, -1, CONTROL_NO_WORD);
+	/* Without sbxd nobody waits; the next one will ask, and be answered then. */
+	(void)control_link_send(&b->control, CTL_STOPPED, b->stop.number, &answer, sizeof(answer),
+	    NULL, 0, -1, CONTROL_NO_WORD);
 }
 
 static void stop_finish(struct box *b, int code)
 {
 	box_stop_abort(b);
 	report_touch(&b->report);
-	stop_answer(b, code);
+	if (b->stop.number)
+		stop_answer(b, code);
 	FAULT_POINT("worker.stop.told");
 }
 
@@ -47,11 +48,12 @@ static void stop_on_timer(struct loop *loop, struct loop_timer *t)
 	stop_finish(b, ETIMEDOUT);
 }
 
-void box_stop(struct box *b, uint32_t timeout_ms)
+void box_stop(struct box *b, const struct ctl_stop *order)
 {
-	const struct agent_stop ask = {.nonce = b->nonce + 1, .timeout_ms = timeout_ms};
-	uint64_t deadline = clock_now_ns() + timeout_ms * NS_PER_MS + STOP_KILL_NS;
+	const struct agent_stop ask = {.nonce = b->nonce + 1, .timeout_ms = order->timeout_ms};
+	uint64_t deadline = clock_now_ns() + order->timeout_ms * NS_PER_MS + STOP_KILL_NS;
 
+	b->stop.number = order->number;
 	/* One that runs will be answered; of a box that ends, its end is told. */
 	if (b->state != BOX_UP || b->stop.running)
 		return;

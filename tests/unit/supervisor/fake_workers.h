@@ -43,11 +43,16 @@ void worker_tell(struct worker *w, uint16_t type, const void *body, size_t len)
 {
 	assert_int_equal(type == CTL_CLOSE   ? sizeof(struct ctl_close)
 			 : type == CTL_CLAIM ? sizeof(struct ctl_claim)
-			 : type == CTL_STOP  ? sizeof(struct ctl_stop)
 					     : 0,
 	    len);
 	assert_int_equal(body != NULL, len != 0);
 	w->told[type]++;
+}
+
+void worker_stop(struct worker *w, uint32_t timeout_ms)
+{
+	(void)timeout_ms;
+	w->told[CTL_STOP]++;
 }
 
 void worker_pulse(struct worker *w)

@@ -15,9 +15,11 @@ static void catch_up(struct stage *t)
 	} while (t->msg.head.type != CTL_CHECKED);
 }
 
+static uint32_t orders;
+
 static void order_stop(struct stage *t, uint32_t timeout_ms)
 {
-	const struct ctl_stop stop = {.timeout_ms = timeout_ms};
+	const struct ctl_stop stop = {.timeout_ms = timeout_ms, .number = ++orders};
 
 	stage_send(t, CTL_STOP, &stop);
 }
@@ -31,6 +33,7 @@ static void await_stopped(struct stage *t)
 		fd_close(&t->msg.fd);
 	} while (t->msg.head.type != CTL_STOPPED);
 	assert_int_equal(t->msg.head.gen, STAGE_GEN);
+	assert_int_equal(t->msg.head.seq, orders);
 	assert_int_equal(t->msg.body.failed.code, 0);
 }
 
@@ -160,18 +163,26 @@ static void test_a_request_that_crosses_the_stop(void **state)
 	static const char request[] =
 	    "GET " STAGE_BOX "/fs/read?path=/etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n";
 	struct stage *t = stage_boot(state);
+	bool back = false;
+	bool stopped = false;
+	bool whole = false;
 
 	assert_int_equal(kill(t->pid, SIGSTOP), 0); /* so that it sees both at once */
 	stage_hand_over(t, request, strlen(request));
 	order_stop(t, LONG_MS);
 	assert_int_equal(kill(t->pid, SIGCONT), 0);
-	stage_expect(t, CTL_HANDBACK);
-	fd_close(&t->msg.fd);
-	if (t->msg.tail_len == 0) /* it was served before */
+	while (!back || !stopped) {
+		assert_int_equal(stage_recv(t), 1);
+		stopped |= t->msg.head.type == CTL_STOPPED;
+		if (t->msg.head.type == CTL_HANDBACK) {
+			back = true;
+			whole = t->msg.tail_len == strlen(request);
+			assert_true(whole || t->msg.tail_len == 0);
+		}
+		fd_close(&t->msg.fd);
+	}
+	if (!whole) /* it was served before */
 		stage_expect_text(t, "HTTP/1.1 200 OK");
-	else
-		assert_int_equal(t->msg.tail_len, strlen(request));
-	stage_expect(t, CTL_STOPPED);
 	stage_close(t);
 }
 
@@ -215,6 +226,37 @@ static void test_the_next_sbxd_asks_again(void **state)
 	assert_int_equal(listener, t->pid);
 	order_stop(t, LONG_MS);
 	await_stopped(t);
+	stage_close(t);
+}
+
+/* What the one before ordered is done, and the next one hears nothing of it. */
+static void test_the_next_sbxd_hears_only_what_it_asked(void **state)
+{
+	struct stage *t = stage_new(*state);
+	pid_t listener;
+
+	t->orphan_grace_ms = 60000;
+	stage_start(t);
+	stage_request(t, STAGE_RUN,
+	    "{\"command\":\"trap 'while [ ! -e /tmp/go ]; do sleep 0.01; done; exit' TERM;"
+	    "touch /tmp/up; while :; do sleep 0.01; done\"}");
+	catch_up(t);
+	order_stop(t, LONG_MS);
+	fd_close(&t->ctl);
+	t->ctl = rendezvous_connect(t->site->dir, 0, &listener);
+	assert_true(t->ctl >= 0);
+	stage_expect(t, CTL_HELLO);
+	stage_expect(t, CTL_HELD);
+	fd_close(&t->msg.fd);
+	stage_request(t, "PUT " STAGE_BOX "/fs/write?path=/tmp/go", "x");
+	stage_expect_text(t, "\"bytes\":1");
+	stage_send(t, CTL_CHECK, NULL);
+	do { /* the clients go, or come back; nothing is said of the stop */
+		assert_int_equal(stage_recv(t), 1);
+		assert_int_not_equal(t->msg.head.type, CTL_STOPPED);
+		fd_close(&t->msg.fd);
+	} while (t->msg.head.type != CTL_CHECKED);
+	stop(t, LONG_MS);
 	stage_close(t);
 }
 
@@ -296,6 +338,7 @@ int main(void)
 	    TEST(test_stop_twice_is_answered_once),
 	    TEST(test_close_ends_a_stop),
 	    TEST(test_the_next_sbxd_asks_again),
+	    TEST(test_the_next_sbxd_hears_only_what_it_asked),
 	    TEST(test_a_box_that_dies_of_it),
 	    TEST(test_dies_while_stopping),
 	    TEST(test_the_box_has_a_name),
