@@ -22,13 +22,18 @@ http_package() {
 	fi
 }
 
+# Node.js and npm run BoxLite's SDK. Nothing where both are there: a nodejs that brings its own npm conflicts with Debian's npm.
+node_packages() {
+	command -v node >/dev/null && command -v npm >/dev/null || echo nodejs npm
+}
+
 packages_for() {
 	case $1 in
 	build)
 		echo build-essential pkg-config musl-tools linux-libc-dev libyaml-dev libbsd-dev \
 			libarchive-dev libjansson-dev libpcre2-dev libseccomp-dev libssl-dev "$(http_package)"
 		;;
-	test) echo libcmocka-dev libwslay-dev python3 busybox-static bubblewrap valgrind procps spin ;;
+	test) echo libcmocka-dev libwslay-dev python3 busybox-static bubblewrap valgrind procps spin $(node_packages) ;;
 	demo) echo python3 ;;
 	fuzz) echo clang ;;
 	*) fail "unknown group '$1': build, test, demo or fuzz" ;;
