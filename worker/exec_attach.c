@@ -9,6 +9,7 @@
 #include "worker/exec_attach.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,9 +69,9 @@ static void attach_say(struct exec_attach *a, const char *message)
 	attach_send_text(a, &b, &j);
 }
 
-static void attach_say_exit(struct exec_attach *a)
+static void attach_say_exit(
+    struct exec_attach *a, int exit_code, const char *status, const char *message)
 {
-	const struct execution *x = a->x;
 	struct json_out j;
 	struct buf b;
 
@@ -78,13 +79,12 @@ static void attach_say_exit(struct exec_attach *a)
 	json_out_init(&j, &b);
 	json_object_begin(&j, NULL);
 	json_put_string(&j, "type", "exit");
-	json_put_int(&j, "exit_code", x->exit_code);
-	json_put_string(&j, "status", exec_status(x));
-	if (*x->message)
-		json_put_string(&j, "error_message", x->message);
+	json_put_int(&j, "exit_code", exit_code);
+	json_put_string(&j, "status", status);
+	if (*message)
+		json_put_string(&j, "error_message", message);
 	json_object_end(&j);
 	attach_send_text(a, &b, &j);
-	conn_ws_close(&a->ws, WS_NORMAL, "");
 }
 
 /* Sends what there is of stream i and the client takes. True when it was something. */
@@ -144,15 +144,18 @@ static void attach_hold(struct exec_attach *a)
 
 void exec_attach_pump(struct exec_attach *a)
 {
+	const struct execution *x = a->x;
 	size_t left = 0;
 
 	for (unsigned int i = 0; i < EXEC_STREAMS; i++) {
 		attach_note_tail(a, i, attach_push_stream(a, i));
-		left += exec_output_left(&a->x->out[i]);
+		left += exec_output_left(&x->out[i]);
 	}
 	attach_hold(a);
-	if (a->x->state == EXEC_OVER && left == 0)
-		attach_say_exit(a);
+	if (x->state == EXEC_OVER && left == 0) {
+		attach_say_exit(a, x->exit_code, exec_status(x), x->message);
+		conn_ws_close(&a->ws, WS_NORMAL, "");
+	}
 }
 
 /* ---- from the client ---- */
@@ -212,8 +215,12 @@ static void attach_drained(struct conn_ws *w)
 
 static void attach_lost(struct conn_ws *w, enum api_error e, const char *message)
 {
+	struct exec_attach *a = attach_of(w);
+
 	(void)e; /* the close code is the same for all */
-	attach_say(attach_of(w), message);
+	attach_say(a, message);
+	attach_say_exit(
+	    a, -SIGKILL, "killed", message); /* with the box, which is as good as gone */
 }
 
 static void attach_over(struct conn_ws *w)
