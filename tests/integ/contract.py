@@ -224,6 +224,14 @@ class Contract(Validator):
         if op:
             answered.add((op.id, str(response.status), kind))
 
+    def frame(self, response, opcode, payload):
+        spec = response.op.responses["101"]
+        with self.told_of(None, response):
+            if opcode == 1:
+                self.check(spec["x-text-messages"], load_json(payload), "message")
+            elif opcode == 2 and (payload[:1] not in (b"\1", b"\2") or not 2 <= len(payload) <= 65537):
+                raise Invalid(f"binary: {len(payload)} bytes, {payload[:20]}")
+
     def told_of(self, request, response):
         return Telling(request, response)
 

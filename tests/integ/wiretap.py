@@ -32,10 +32,10 @@ class Message:
 
 class Reader:
     """One direction of a connection, cut into messages. `framing(message)` says how long its body is: a number of bytes,
-    "chunked", "close", or None: what follows is not for us."""
+    "chunked", "close", "frames" of a WebSocket server, or None: what follows is not for us."""
 
-    def __init__(self, framing, on_body, on_end):
-        self.framing, self.on_body, self.on_end = framing, on_body, on_end
+    def __init__(self, framing, on_body, on_end, on_frame=None):
+        self.framing, self.on_body, self.on_end, self.on_frame = framing, on_body, on_end, on_frame
         self.state = self._head
         self.text = bytearray()  # of a head, or of a line
         self.left = 0
@@ -76,6 +76,8 @@ class Reader:
             self.state = self._chunk_size
         elif length == "close":
             self.state = self._rest
+        elif length == "frames":
+            self.state = self._frame_head
         else:
             self.left, self.state = length, self._counted
             if length == 0:
@@ -132,15 +134,40 @@ class Reader:
         return used
 
 
+    def _frame_head(self, data):
+        for used, byte in enumerate(data, 1):
+            self.text.append(byte)
+            more = {126: 2, 127: 8}.get(self.text[1] & 127, 0) if len(self.text) > 1 else 1
+            if len(self.text) == 2 + more:
+                self.opcode = self.text[0] & 15
+                self.left = int.from_bytes(self.text[2:], "big") if more else self.text[1] & 127
+                self.text.clear()
+                self.state = self._frame
+                self._frame(data[:0])
+                break
+        return used
+
+    def _frame(self, data):
+        n = min(len(data), self.left)
+        self.text += data[:n]
+        self.left -= n
+        if self.left == 0:
+            payload = bytes(self.text)
+            self.text.clear()
+            self.state = self._frame_head
+            self.on_frame(self.message, self.opcode, payload)
+        return n
+
+
 class Tap:
-    """One connection. `judge` has begin(request, response), body(response, bytes) and end(request, response); the request
-    is None when there was none that could be read."""
+    """One connection. `judge` has begin(request, response), body(response, bytes), end(request, response) and, after a 101,
+    frame(response, opcode, bytes); the request is None when there was none that could be read."""
 
     def __init__(self, judge):
         self.judge = judge
         self.requests = collections.deque()  # that have no response yet
         self.out = Reader(self._request, lambda m, data: m.keep(data), lambda m: None)
-        self.inbound = Reader(self._response, lambda m, data: self.judge.body(m, data), self._response_end)
+        self.inbound = Reader(self._response, judge.body, self._response_end, judge.frame)
         self.request = None  # of the response that is being read
 
     def sent(self, data):
@@ -169,7 +196,7 @@ class Tap:
         self.judge.begin(self.request, m)
         if m.status == 101:
             self.out.stop()
-            return None
+            return "frames"
         if m.status in (204, 304) or (self.request and self.request.words[0] == "HEAD"):
             return 0
         if m.headers.get("transfer-encoding") == "chunked":
