@@ -18,6 +18,8 @@ _Static_assert(sizeof(struct entry_item) == 40, "no padding");
 _Static_assert(sizeof(struct entry_path) == 8, "no padding");
 _Static_assert(sizeof(struct entry_line) == 16, "no padding");
 _Static_assert(sizeof(struct entry_problem) == 16, "no padding");
+_Static_assert(sizeof(struct entry_member) == 48, "no padding");
+_Static_assert(sizeof(struct entry_extent) == 16, "no padding");
 
 /* The next n bytes, where they lie. 0 or -EBADMSG. */
 static int take_bytes(struct agent_cursor *c, size_t n, const uint8_t **out)
@@ -90,6 +92,42 @@ static int parse_problem(struct entry *e, struct agent_cursor *c)
 	return text_is_utf8(e) ? 0 : -EBADMSG;
 }
 
+static int parse_member(struct entry *e, struct agent_cursor *c)
+{
+	struct entry_member *m = &e->u.member;
+	bool linked;
+
+	if (agent_get_bytes(c, m, sizeof(*m)) != 0 || m->kind == ENTRY_KIND_NONE ||
+	    m->kind >= ENTRY_KINDS || m->mode > 07777 || m->mtime_nsec > 999999999)
+		return -EBADMSG;
+	linked = m->kind == ENTRY_SYMLINK || m->kind == ENTRY_HARDLINK;
+	if (m->size > INT64_MAX || m->extents > ENTRY_EXTENTS_MAX ||
+	    (m->kind != ENTRY_FILE && (m->size != 0 || m->extents != 0)))
+		return -EBADMSG;
+	if (m->path_len == 0 || m->link_len > ENTRY_PATH_MAX || linked != (m->link_len > 0) ||
+	    take_texts(e, c, m->path_len, m->link_len) != 0)
+		return -EBADMSG;
+	return memchr(e->text, '\0', e->text_len) == NULL ? 0 : -EBADMSG;
+}
+
+static int parse_extents(struct entry *e, struct agent_cursor *c)
+{
+	e->text_len = c->left;
+	if (c->left == 0 || c->left % sizeof(struct entry_extent) != 0)
+		return -EBADMSG;
+	return take_bytes(c, c->left, &e->text);
+}
+
+static int parse_piece(struct entry *e, struct agent_cursor *c)
+{
+	struct entry_piece *p = &e->u.piece;
+
+	if (agent_get_bytes(c, p, sizeof(*p)) != 0 || p->offset > INT64_MAX - c->left)
+		return -EBADMSG;
+	e->text_len = c->left;
+	return take_bytes(c, c->left, &e->text);
+}
+
 static int parse_done(struct entry *e, struct agent_cursor *c)
 {
 	if (agent_get_bytes(c, &e->u.done, sizeof(e->u.done)) != 0)
@@ -107,6 +145,9 @@ static int (*const parsers[ENTRY_TYPES])(struct entry *e, struct agent_cursor *c
     [ENTRY_PATH] = parse_path,
     [ENTRY_LINE] = parse_line,
     [ENTRY_PROBLEM] = parse_problem,
+    [ENTRY_MEMBER] = parse_member,
+    [ENTRY_EXTENTS] = parse_extents,
+    [ENTRY_PIECE] = parse_piece,
 };
 
 static int entry_parse(const struct entry_head *h, const uint8_t *payload, struct entry *e)

@@ -32,6 +32,11 @@ enum entry_type {
 	ENTRY_LINE,    /* grep: struct entry_line, path, text */
 	ENTRY_PROBLEM, /* all: struct entry_problem, path, text */
 
+	/* ---- pack, unpack ---- */
+	ENTRY_MEMBER,  /* struct entry_member, path, link */
+	ENTRY_EXTENTS, /* struct entry_extent, one or more */
+	ENTRY_PIECE,   /* struct entry_piece, bytes of the file */
+
 	ENTRY_TYPES,
 };
 
@@ -85,6 +90,55 @@ struct entry_problem {
 	uint32_t reserved;
 };
 
+/*
+ * ---- pack, unpack: archives ----
+ *
+ * `pack` says the members of a tree, `unpack` hears them on its standard input, both in the order
+ * of the archive:
+ *
+ *     (ENTRY_MEMBER [ENTRY_EXTENTS]... [ENTRY_PIECE]...)... ENTRY_DONE
+ *
+ * Pieces belong to files only. They come in ascending order and do not overlap; an empty one is the
+ * last. What is in no piece is a hole.
+ *
+ * pack says beforehand, in ENTRY_EXTENTS, where the data of a file with holes lies, since a tar
+ * header has that before the data; its pieces fill the extents exactly. unpack gets no extents.
+ */
+enum entry_kind {
+	ENTRY_KIND_NONE = 0,
+	ENTRY_FILE,
+	ENTRY_DIRECTORY,
+	ENTRY_SYMLINK,	/* link: its text */
+	ENTRY_HARDLINK, /* link: the path of another member, or of what is there */
+	ENTRY_KINDS,
+};
+
+struct entry_member {
+	uint32_t kind; /* enum entry_kind */
+	uint32_t mode; /* of S_IFMT nothing: 07777 */
+	uint64_t size; /* of a file, holes included */
+	int64_t mtime; /* seconds since 1970 */
+	uint32_t mtime_nsec;
+	uint32_t uid;
+	uint32_t gid;
+	uint32_t extents; /* how many will come; 0: the file has no holes */
+	uint32_t path_len;
+	uint32_t link_len; /* 0: it is neither kind of link */
+};
+
+struct entry_extent {
+	uint64_t offset;
+	uint64_t length; /* 0 only for the last one, at the end of the file */
+};
+
+struct entry_piece {
+	uint64_t offset;
+};
+
+#define ENTRY_EXTENTS_MAX 4096U /* of a file */
+#define ENTRY_EXTENTS_AT_ONCE (ENTRY_SIZE_MAX / (uint32_t)sizeof(struct entry_extent))
+#define ENTRY_PIECE_MAX (ENTRY_SIZE_MAX - (uint32_t)sizeof(struct entry_piece))
+
 /* A checked record. path and text point into the bytes that it was read from. */
 struct entry {
 	enum entry_type type;
@@ -94,10 +148,14 @@ struct entry {
 		struct entry_path path;
 		struct entry_line line;
 		struct entry_problem problem;
+		struct entry_member member;
+		struct entry_piece piece;
 	} u;
 	const uint8_t *path; /* neither empty nor with NUL; empty only in ENTRY_PROBLEM */
 	size_t path_len;
-	const uint8_t *text; /* what comes after the path; with ENTRY_ITEM any bytes but NUL */
+	/* What comes after the path; with ENTRY_ITEM and ENTRY_MEMBER any bytes but NUL. The
+	 * extents; the bytes of a piece. */
+	const uint8_t *text;
 	size_t text_len;
 };
 
