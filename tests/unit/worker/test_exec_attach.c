@@ -418,15 +418,15 @@ static void test_detach_and_resume(void **state)
  */
 static bool guest_write(struct harness *h, const struct running *r, size_t n, size_t *credit)
 {
-	static uint8_t block[AGENT_PAYLOAD_MAX];
+	static uint8_t payload[AGENT_PAYLOAD_MAX];
+	static uint8_t block[32768];
 
 	memset(block, 'x', sizeof(block));
 	while (n) {
-		size_t part = n < 32768 ? n : 32768;
+		size_t part = n < sizeof(block) ? n : sizeof(block);
 
 		h_settle(h);
 		while (h->from_worker.len >= AGENT_HEAD_LEN) {
-			uint8_t payload[64];
 			struct agent_head head = guest_next(h, payload, sizeof(payload));
 			uint32_t more;
 
@@ -499,6 +499,31 @@ static void test_detached_output_is_bounded(void **state)
 	buf_free(&got);
 	guest_end(h, r.chan, 0, 0, 0);
 	ws_expect_exit(h, &p, 0);
+	ws_open(h, &p, r.id, ""); /* it is said once */
+	ws_expect_exit(h, &p, 0);
+}
+
+/* A frame of stdin from a client that does not read meanwhile; its mask is zero. */
+static void ws_put_frame_quietly(
+    struct harness *h, struct peer *p, const uint8_t *payload, size_t n)
+{
+	uint8_t head[14];
+	size_t len = ws_put_head(head, WS_BINARY, n);
+	struct iovec iov[2] = {{head, len + 4}, {(void *)(uintptr_t)payload, n}};
+
+	head[1] |= 0x80;
+	memset(head + len, 0, 4);
+	for (int i = 0; i < 2; i++) {
+		const uint8_t *at = iov[i].iov_base;
+
+		for (size_t left = iov[i].iov_len; left > 0;) {
+			ssize_t done = send(p->fd, at, left, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+			assert_int_equal(loop_step(h->s.loop, 0), 0);
+			at += done > 0 ? done : 0;
+			left -= done > 0 ? (size_t)done : 0;
+		}
+	}
 }
 
 /* A client that does not read stops its execution, and nothing else. */
@@ -536,6 +561,48 @@ static void test_a_reader_that_stops(void **state)
 		buf_free(&got);
 	}
 	ws_expect_exit(h, &slow, 0);
+}
+
+/*
+ * A client that does not read while it writes, as BoxLite's: what the command writes meanwhile is
+ * kept for it, within bounds, so that both go on.
+ */
+static void test_a_client_that_writes_before_it_reads(void **state)
+{
+	static uint8_t block[65536];
+	const size_t other = SERVICE_BUFFER_MAX / 2 - (2U << 20); /* what others keep */
+	struct harness *h = *state;
+	size_t credit = AGENT_WINDOW_NARROW;
+	size_t written = 0;
+	struct running r;
+	struct peer p;
+
+	exec_run(h, EXEC_CAT, &r);
+	ws_open(h, &p, r.id, "");
+	peer_drain(h, &p);
+	h->s.buffered = other;
+	while (guest_write(h, &r, 32768, &credit)) /* it does not read */
+		written += 32768;
+	assert_int_equal(h->s.buffered, other);
+	for (size_t i = 0; i < AGENT_WINDOW / sizeof(block); i++) /* and stdin is full */
+		ws_put_frame_quietly(h, &p, block, sizeof(block));
+	H_UNTIL(h, h->s.buffered > other);
+	while (guest_write(h, &r, 32768, &credit))
+		written += 32768;
+	assert_true(h->s.buffered <= SERVICE_BUFFER_MAX / 2);
+	assert_true(written > 3U << 20);
+	guest_end(h, r.chan, 0, 0, 0);
+	for (size_t total = 0; total < written;) {
+		struct buf got;
+
+		buf_init(&got, 1U << 20);
+		if (ws_next(h, &p, &got) == WS_BINARY)
+			total += got.len - 1;
+		buf_free(&got);
+	}
+	ws_expect_exit(h, &p, 0);
+	assert_int_equal(h->s.buffered, other);
+	h->s.buffered = 0;
 }
 
 /* ---- breaking the rules of WebSockets; the execution lives on ---- */
@@ -879,6 +946,7 @@ int main(void)
 	    TEST(test_nothing_is_lost_before_the_first_client),
 	    TEST(test_detached_output_is_bounded),
 	    TEST(test_a_reader_that_stops),
+	    TEST(test_a_client_that_writes_before_it_reads),
 	    TEST(test_protocol_errors),
 	    TEST(test_text_that_is_too_long),
 	    TEST(test_client_closes),

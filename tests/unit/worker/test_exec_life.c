@@ -374,6 +374,18 @@ static void test_end_crosses_timeout(void **state)
 	expect_status(h, r.id, "\"error_message\":null");
 }
 
+static void test_no_timeout_after_the_end(void **state)
+{
+	struct harness *h = *state;
+	struct running r;
+
+	exec_run(h, "{\"command\":\"cat\",\"timeout_seconds\":1000}", &r);
+	assert_int_not_equal(exec_newest(h)->timeout.pos, 0);
+	guest_end(h, r.chan, 0, 0, 0);
+	H_UNTIL(h, h->report.in_flight == 0);
+	assert_int_equal(exec_newest(h)->timeout.pos, 0);
+}
+
 /* Nobody is attached: HUP, TERM, KILL. */
 static void test_alone_for_too_long(void **state)
 {
@@ -552,6 +564,7 @@ int main(void)
 	    TEST(test_a_guest_that_does_not_kill_is_broken),
 	    TEST(test_timeout),
 	    TEST(test_end_crosses_timeout),
+	    TEST(test_no_timeout_after_the_end),
 	    TEST(test_alone_for_too_long),
 	    TEST(test_hup_is_enough),
 	    TEST(test_a_client_that_comes_stops_the_end),
