@@ -22,7 +22,7 @@
 
 #define ATTACH_QUEUED (16U * 1024U)	  /* with more for the client, output waits where it is */
 #define ATTACH_HOLD_NS (100 * NS_PER_MS)  /* for the rest of a character */
-#define ATTACH_STUCK_NS (100 * NS_PER_MS) /* of a client that neither reads nor can write */
+#define ATTACH_STUCK_NS (500 * NS_PER_MS) /* of a client that neither reads nor can write */
 #define ATTACH_TEXT_MAX 2048U
 
 /* The beginning of a character at the end of a stream, which waits for the rest. */
