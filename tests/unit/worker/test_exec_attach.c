@@ -375,6 +375,7 @@ static void test_box_dies(void **state)
 	ws_expect(h, &p, WS_BINARY, "\1last", 5);
 	service_set_state(&h->s, SERVICE_DEAD, API_BOX_DIED, "the box died");
 	ws_expect_text(h, &p, "{\"type\":\"error\",\"message\":\"the box died\"}");
+	ws_expect_text(h, &p, "{\"type\":\"exit\",\"exit_code\":-9,\"status\":\"killed\",");
 	ws_expect_close(h, &p, WS_INTERNAL);
 	PEER_UNTIL(h, &p, p.ended);
 	assert_int_equal(h->report.in_flight, 0);
