@@ -96,7 +96,7 @@ CTL_SRC := tools/cli_boxes.c tools/cli_call.c tools/cli_command.c tools/cli_doct
 	tools/cli_run.c tools/cli_shm.c tools/cli_signals.c tools/cli_stream.c tools/cli_token.c tools/cli_view.c \
 	tools/doctor_cgroup.c tools/doctor_host.c tools/doctor_left.c tools/httpc.c tools/sbxctl.c
 
-SIM_SRC := tests/sim/actors.c tests/sim/check.c tests/sim/clients.c tests/sim/ledger.c tests/sim/main.c \
+SIM_SRC := tests/sim/actors.c tests/sim/check.c tests/sim/clients.c tests/sim/ledger.c tests/sim/made.c tests/sim/main.c \
 	tests/sim/schedule.c tests/sim/shadow.c tests/sim/shell.c tests/sim/successor.c tests/sim/table.c \
 	tests/sim/trace.c tests/sim/workers.c tests/sim/world.c
 SIM_NEEDS := lib/clock.c lib/fault.c lib/log.c lib/utf8.c shm/scope_lock.c shm/slot.c
@@ -104,6 +104,7 @@ BENCH_SRC := tests/bench/bench.c tests/bench/bench_acquire.c tests/bench/bench_b
 	tests/bench/bench_calls.c tests/bench/bench_counter.c tests/bench/bench_daemon.c tests/bench/bench_dir.c \
 	tests/bench/bench_events.c tests/bench/bench_exec.c tests/bench/bench_files.c tests/bench/bench_flat.c tests/bench/bench_fleet.c tests/bench/bench_http.c \
 	tests/bench/bench_recovery.c tests/bench/bench_report.c tests/bench/bench_restart.c
+BENCH_SRC += tests/bench/bench_tar.c
 SBXD_SRC := $(SUPERVISOR_SRC) $(POOL_SRC) $(CONFIG_SRC)
 
 # ---- programs ------------------------------------------------------------------------------------------------------
@@ -322,7 +323,7 @@ integ: check-programs
 # sbxd under valgrind, over the integration tests whose daemon is not restarted (tests/valgrind/pidfd.c says why).
 VALGRIND := valgrind --error-exitcode=99 --leak-check=full --track-fds=yes --trace-children=no
 VALGRIND_TESTS := $(filter-out test_config test_config_api test_limits test_metrics test_user test_restart test_reports \
-	test_behaviour test_exec_restart test_tcp_restart test_tcp_start,$(INTEG))
+	test_behaviour test_boxes_restart test_exec_restart test_tcp_restart test_tcp_start,$(INTEG))
 VALGRIND_SHORT := test_main_job test_run test_faults
 
 $(CHK)/valgrind_pidfd.so: tests/valgrind/pidfd.c

@@ -13,7 +13,6 @@ static void note_error(struct pool_box *b, const char *text)
 
 void pool_park(struct pool *p, uint64_t now, struct pool_box *b, bool skip_right, const char *why)
 {
-	INVARIANT(!pool_is_made(b));
 	pool_move(p, now, b, SLOT_WARM, why);
 	b->parked = now;
 	b->skip_right = skip_right;

@@ -246,7 +246,7 @@ static void conn_settle(struct conn *c)
 
 	if (c->phase == CONN_HEAD || c->phase == CONN_DRAIN ||
 	    (c->phase == CONN_BODY && c->op && (!c->op->cls->room || c->op->cls->room(c->op))) ||
-	    (c->phase == CONN_UPGRADED && c->op->cls->room(c->op)))
+	    (c->phase == CONN_UPGRADED && c->op && c->op->cls->room(c->op)))
 		events |= EPOLLIN;
 	if (c->phase == CONN_SERVE && (c->who.flags & CTL_CONN_TCP))
 		events |= EPOLLRDHUP;

@@ -96,8 +96,10 @@ static void exec_free(struct execution *x)
 	exec_stop_counting(x);
 	loop_timer_clear(x->s->loop, &x->alone);
 	agent_chan_drop(&x->chan);
-	for (size_t i = 0; i < EXEC_STREAMS; i++)
+	for (size_t i = 0; i < EXEC_STREAMS; i++) {
+		x->s->buffered -= x->out[i].extra;
 		exec_output_free(&x->out[i]);
+	}
 	LIST_REMOVE(x, entry);
 	free(x);
 }
@@ -336,6 +338,19 @@ void exec_write(struct execution *x, const uint8_t *p, size_t n)
 void exec_sent(struct execution *x, unsigned int i, size_t n)
 {
 	agent_chan_grant(&x->chan, AGENT_STDOUT + i, exec_output_sent(&x->out[i], n));
+	x->s->buffered -= exec_output_settle(&x->out[i]);
+}
+
+void exec_relieve(struct execution *x)
+{
+	for (unsigned int i = 0; i < EXEC_STREAMS; i++) {
+		struct exec_output *o = &x->out[i];
+
+		if (x->s->buffered + o->owed > SERVICE_BUFFER_MAX / 2)
+			continue;
+		x->s->buffered += o->owed;
+		agent_chan_grant(&x->chan, AGENT_STDOUT + i, exec_output_yield(o));
+	}
 }
 
 void exec_drop_all(struct service *s)

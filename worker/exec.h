@@ -110,6 +110,12 @@ void exec_release(struct execution *x);
 /* n bytes of output stream i were sent to its client. */
 void exec_sent(struct execution *x, unsigned int i, size_t n);
 
+/*
+ * Its client does not read while it writes, and waits for us as we wait for it: what the command
+ * writes is kept for it, within half of what all operations of the box may keep.
+ */
+void exec_relieve(struct execution *x);
+
 /* "running", "completed", "killed" or "timed_out". */
 const char *exec_status(const struct execution *x);
 

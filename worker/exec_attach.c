@@ -21,8 +21,9 @@
 #include "worker/exec.h"
 #include "worker/exec_api.h"
 
-#define ATTACH_QUEUED (16U * 1024U)	 /* with more for the client, output waits where it is */
-#define ATTACH_HOLD_NS (100 * NS_PER_MS) /* for the rest of a character */
+#define ATTACH_QUEUED (16U * 1024U)	  /* with more for the client, output waits where it is */
+#define ATTACH_HOLD_NS (100 * NS_PER_MS)  /* for the rest of a character */
+#define ATTACH_STUCK_NS (500 * NS_PER_MS) /* of a client that neither reads nor can write */
 #define ATTACH_TEXT_MAX 2048U
 
 /* The beginning of a character at the end of a stream, which waits for the rest. */
@@ -37,7 +38,8 @@ struct exec_attach {
 	bool read_only;
 	bool told; /* that it writes in vain */
 	struct attach_tail tails[EXEC_STREAMS];
-	struct loop_timer hold; /* due: some tail has waited long enough */
+	struct loop_timer hold;	 /* due: some tail has waited long enough */
+	struct loop_timer stuck; /* due: it may be one that writes before it reads */
 };
 
 static struct exec_attach *attach_of(struct conn_ws *w)
@@ -142,6 +144,37 @@ static void attach_hold(struct exec_attach *a)
 		conn_die(a->ws.op.conn);
 }
 
+static bool attach_may_write(const struct exec_attach *a)
+{
+	return a->x->state == EXEC_RUNNING && a->x->stdin_open && !a->read_only;
+}
+
+static void attach_relieve(struct exec_attach *a);
+
+static void attach_on_stuck(struct loop *loop, struct loop_timer *t)
+{
+	(void)loop; /* the service knows its loop */
+	attach_relieve(LOOP_OWNER(t, struct exec_attach, stuck));
+}
+
+/*
+ * Some clients do not read while they write. When the command waits for such a one to read, and it
+ * for the command to read, neither would ever go on.
+ */
+static void attach_relieve(struct exec_attach *a)
+{
+	struct loop *loop = a->ws.op.s->loop;
+	struct conn *c = a->ws.op.conn;
+	uint64_t at = c->written_ns + ATTACH_STUCK_NS; /* since then nothing was taken */
+
+	if (!c->blocked || !attach_may_write(a) || agent_chan_room(&a->x->chan) > 0)
+		loop_timer_clear(loop, &a->stuck);
+	else if (loop_now(loop) >= at)
+		exec_relieve(a->x);
+	else if (loop_timer_set(loop, &a->stuck, at, attach_on_stuck) < 0)
+		conn_die(c);
+}
+
 void exec_attach_pump(struct exec_attach *a)
 {
 	const struct execution *x = a->x;
@@ -152,6 +185,7 @@ void exec_attach_pump(struct exec_attach *a)
 		left += exec_output_left(&x->out[i]);
 	}
 	attach_hold(a);
+	attach_relieve(a);
 	if (x->state == EXEC_OVER && left == 0) {
 		attach_say_exit(a, x->exit_code, exec_status(x), x->message);
 		conn_ws_close(&a->ws, WS_NORMAL, "");
@@ -165,15 +199,11 @@ void exec_attach_listen(struct exec_attach *a)
 	conn_more_body(a->ws.op.conn);
 }
 
-static bool attach_may_write(const struct exec_attach *a)
-{
-	return a->x->state == EXEC_RUNNING && a->x->stdin_open && !a->read_only;
-}
-
 static size_t attach_room(struct conn_ws *w)
 {
 	struct exec_attach *a = attach_of(w);
 
+	attach_relieve(a);
 	return attach_may_write(a) ? agent_chan_room(&a->x->chan) : SERVICE_SCRATCH;
 }
 
@@ -229,6 +259,7 @@ static void attach_over(struct conn_ws *w)
 	struct execution *x = a->x;
 
 	loop_timer_clear(w->op.s->loop, &a->hold);
+	loop_timer_clear(w->op.s->loop, &a->stuck);
 	a->x = NULL;
 	exec_left(x);
 }

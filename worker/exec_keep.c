@@ -142,8 +142,10 @@ void exec_joined(struct execution *x, struct exec_attach *a, bool replay)
 void exec_left(struct execution *x)
 {
 	x->attach = NULL;
-	for (unsigned int i = 0; i < EXEC_STREAMS; i++)
+	for (unsigned int i = 0; i < EXEC_STREAMS; i++) {
 		agent_chan_grant(&x->chan, AGENT_STDOUT + i, exec_output_leave(&x->out[i]));
+		x->s->buffered -= exec_output_settle(&x->out[i]);
+	}
 	if (x->state == EXEC_RUNNING)
 		exec_watch_alone(x);
 	else if (x->evicted)

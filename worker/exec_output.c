@@ -6,13 +6,13 @@
 
 #include "lib/utf8.h"
 
-#define OUTPUT_PACK_ABOVE 4096U /* less is not worth a copy */
+#define OUTPUT_PACK_ABOVE 4096U		      /* less is not worth a copy */
+#define OUTPUT_MAX (AGENT_WINDOW + EXEC_KEEP) /* a window that nobody takes, after a rewind */
 
 void exec_output_init(struct exec_output *o)
 {
 	*o = (struct exec_output){.sent = 0};
-	/* A whole window that nobody has taken, after a rewind. */
-	buf_init(&o->kept, AGENT_WINDOW + EXEC_KEEP);
+	buf_init(&o->kept, OUTPUT_MAX);
 }
 
 void exec_output_free(struct exec_output *o)
@@ -84,6 +84,28 @@ size_t exec_output_sent(struct exec_output *o, size_t n)
 	return credit;
 }
 
+size_t exec_output_yield(struct exec_output *o)
+{
+	size_t credit = o->owed;
+
+	o->owed = 0;
+	o->extra += credit;
+	o->kept.max += credit;
+	return credit;
+}
+
+size_t exec_output_settle(struct exec_output *o)
+{
+	size_t extra = o->extra;
+
+	if (extra == 0 || exec_output_left(o) > EXEC_KEEP)
+		return 0;
+	o->extra = 0;
+	o->kept.max = OUTPUT_MAX;
+	exec_output_pack(o);
+	return extra;
+}
+
 /* What is left of a character whose beginning was dropped is of no use. */
 static void output_drop_torn(struct exec_output *o)
 {
@@ -123,7 +145,7 @@ void exec_output_pack(struct exec_output *o)
 		buf_free(&o->kept);
 	if (o->kept.cap < o->kept.len + OUTPUT_PACK_ABOVE)
 		return;
-	buf_init(&small, o->kept.len);
+	buf_init(&small, o->kept.max);
 	if (buf_append(&small, buf_head(&o->kept), o->kept.len) < 0) {
 		buf_free(&small); /* no memory to save memory: it stays as it is */
 		return;

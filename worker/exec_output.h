@@ -5,7 +5,8 @@
  * The newest EXEC_KEEP bytes are kept whether or not a client has them, so that it can be shown
  * again. What no client has had yet is never dropped, until a client has been there and gone: then
  * only EXEC_KEEP of it stays. Bytes are counted towards the guest's credit once they are sent or
- * dropped, so a client that does not read stops its execution.
+ * dropped, so a client that does not read stops its execution; exec_output_yield() is the
+ * exception.
  */
 #ifndef SBXD_WORKER_EXEC_OUTPUT_H
 #define SBXD_WORKER_EXEC_OUTPUT_H
@@ -25,6 +26,7 @@ struct exec_output {
 	size_t sent;   /* the first bytes of `kept`: the client has them */
 	size_t owed;   /* bytes that the guest has not got credit for */
 	bool cut;      /* something was dropped before the first byte of `kept` */
+	size_t extra;  /* bytes that were yielded, until no more than EXEC_KEEP wait */
 	uint64_t lost; /* bytes that no client has had, dropped since the last one was told */
 };
 
@@ -49,6 +51,15 @@ static inline size_t exec_output_left(const struct exec_output *o)
 
 /* The client has n bytes more. Returns the credit that the guest is to have for it. */
 size_t exec_output_sent(struct exec_output *o, size_t n);
+
+/*
+ * What waits for the client is kept although it is more than a window: returns the credit for it,
+ * which counts as extra. The caller answers for the memory.
+ */
+size_t exec_output_yield(struct exec_output *o);
+
+/* Returns how much of what was extra need not be kept any more. */
+size_t exec_output_settle(struct exec_output *o);
 
 /* There is no client: only EXEC_KEEP bytes stay. Returns the credit for what had not been sent. */
 size_t exec_output_leave(struct exec_output *o);

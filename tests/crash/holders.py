@@ -80,6 +80,11 @@ class Holder:
             if self.parked:
                 self.board.note("release", other.call("POST", f"{self.path}/release", {}))
 
+    @property
+    def listed(self):
+        """Its scope as it is listed."""
+        return self.scope
+
     def worker_lives(self):
         return start_time(self.box["pid"]) == self.worker_start
 
@@ -119,12 +124,54 @@ class Holder:
         return wrong
 
 
+class MadeHolder(Holder):
+    """A box that was made. rests: it was stopped."""
+
+    def __init__(self, service, board, name, rests=False):
+        super().__init__(service, board, name, stream=not rests)
+        self.rests = rests
+
+    @property
+    def listed(self):
+        return os.geteuid(), None, None
+
+    def take(self):
+        self.agent = Agent(self.service.socket)
+        self.path = f"/v1/boxes/hold-{self.name}"
+        with Agent(self.service.socket) as other:
+            self.board.note("remove", other.call("DELETE", f"{self.path}?force=true"))
+            if not self.board.note("make", other.call("POST", "/v1/boxes", {"name": f"hold-{self.name}"})):
+                raise AssertionError("no box to hold")
+            self.box = other.call("POST", f"{self.path}/start").json
+            self.worker_start = start_time(self.box["pid"])
+            check_mark(self.board, other.call, self.scope, self.box)
+            if self.rests:
+                self.board.note("stop", other.call("POST", f"{self.path}/stop"))
+        if self.streams:
+            self.stream = Stream(self.agent, f"{self.path}/run")
+            wait_for("the stream to begin", lambda: self.stream.count or self.stream.over)
+
+    def leases(self, sbxd_died, dropped):
+        return 1
+
+    def check(self, sbxd_died, dropped):
+        with Agent(self.service.socket) as other:
+            found = [b for b in other.call("GET", "/v1/boxes").json["boxes"] if b["name"] == f"hold-{self.name}"]
+            if [(b["box_id"], b["status"]) for b in found] != [(self.box["box_id"], "stopped" if self.rests else "running")]:
+                return [f"{self.name}: it is not what it was: {found}"]
+            if self.rests:
+                other.call("POST", f"{self.path}/start")
+        return super().check(sbxd_died, dropped)
+
+
 class Holders:
     def __init__(self, service, board):
         self.all = [Holder(service, board, "plain"),
                     Holder(service, board, "tied", tied=True),
                     Holder(service, board, "busy", tied=True, stream=True),
-                    Holder(service, board, "parked", stream=True, parked=True)]
+                    Holder(service, board, "parked", stream=True, parked=True),
+                    MadeHolder(service, board, "made"),
+                    MadeHolder(service, board, "rested", rests=True)]
 
     def take(self):
         for h in self.all:
@@ -142,4 +189,4 @@ class Holders:
 
     @property
     def scopes(self):
-        return [h.scope for h in self.all]
+        return [h.scope for h in self.all if h.listed == h.scope]

@@ -1,4 +1,4 @@
-"""Clients that use the service as agents do, all at once, from several uids."""
+"""Clients that use the service as agents do, all at once, from several uids; some of them have boxes made."""
 
 import os
 import random
@@ -17,7 +17,8 @@ CLIENTS = 8
 STOCK = 2  # boxes in stock, some of the time
 LEASE = 3  # seconds; what a lost answer leaves behind must come back by itself
 LINES = 2000
-SETTINGS = {"replicas": 8, "replica_policy": "wait", "acquire_timeout": 15, "max_boxes": 32, "max_concurrent_boots": 3, "idle_timeout": 2,
+MADE = 0.15  # turns with a box that is made
+SETTINGS = {"replicas": 10, "replica_policy": "wait", "acquire_timeout": 15, "max_boxes": 32, "max_concurrent_boots": 3, "idle_timeout": 2,
             "health_check_timeout": 3, "boot_timeout": 8, "orphan_grace": 30, "exec_detach_grace": 1}
 
 
@@ -55,18 +56,24 @@ class Client(threading.Thread):
                 self.board.fail(f"client {self.number}: {e!r}")
         self.agent.close()
 
-    def call(self, kind, method, path, body=None, scope=None):
+    def call(self, kind, method, path, body=None, scope=None, headers=""):
         try:
-            r = self.agent.call(method, path, body)
+            r = self.agent.call(method, path, body, headers)
         except Ended:
             self.board.note_ended(kind)
-            if kind == "acquire":
+            if scope:
                 self.board.note_lease_lost(scope)
             raise
         self.board.note(kind, r)
         return r
 
     def turn(self):
+        if self.random.random() < MADE:
+            self.turn_made()
+        else:
+            self.turn_acquired()
+
+    def turn_acquired(self):
         thread = self.random.choice((*THREADS, None))
         scope = (self.uid, "load", thread)
         tied = self.random.random() < 0.3
@@ -103,6 +110,37 @@ class Client(threading.Thread):
             self.board.note_lease_lost(scope)
         if self.random.random() < 0.2:
             self.agent.close()
+
+    def turn_made(self):
+        """A box of our own: its file is there as long as it is, stopped or not."""
+        name = f"made{self.number}"
+        key = f"Idempotency-Key: {self.random.random()}\r\n"
+        scope = (self.uid, None, None)  # as it is listed
+        r = self.call("make", "POST", "/v1/boxes", {"name": name}, scope, key)
+        if r.status == 503:
+            return
+        try:
+            if r.status == 201:  # else that of an earlier turn, whose answer was lost
+                again = self.call("make", "POST", "/v1/boxes", {"name": name}, None, key)
+                if (again.status, again.body) != (201, r.body) and not (self.board.away and again.status in (409, 503)):
+                    self.board.fail(f"the same request again: {again} instead of {r}")
+                self.rest_and_work((self.uid, name), f"/v1/boxes/{name}")
+        except Ended:
+            pass
+        if self.call("remove", "DELETE", f"/v1/boxes/{name}?force=true", None, scope).status == 503:
+            self.board.note_lease_lost(scope)
+
+    def rest_and_work(self, scope, path):
+        r = self.call("start", "POST", f"{path}/start")
+        if r.status != 200:
+            return
+        check_mark(self.board, self.agent.call, scope, r.json)
+        if self.random.random() < 0.5:
+            self.hang_up(path)
+        stopped = self.call("stop", "POST", f"{path}/stop", {"timeout_seconds": 2})
+        if stopped.status == 200 and stopped.json["status"] != "stopped":
+            self.board.fail(f"stop: {stopped}")
+        check_mark(self.board, self.agent.call, scope, r.json)
 
     # ---- work ----
 
@@ -169,7 +207,7 @@ class Reloader(threading.Thread):
         while not self.load.over:
             if not self.load.paused:
                 self.idle.clear()
-                self.load.reload({"replicas": self.random.randrange(7, 10), "idle_timeout": self.random.choice((1, 2, 600)),
+                self.load.reload({"replicas": self.random.randrange(9, 12), "idle_timeout": self.random.choice((1, 2, 600)),
                                   "health_check_skip_seconds": self.random.choice((0, 0, 1)), "prewarm": self.random.choice((0, STOCK))})
             elif not self.idle.is_set():
                 self.load.reload({})

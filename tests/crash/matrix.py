@@ -193,7 +193,7 @@ def step(bench, row):
 
 def leases_held(bench):
     """What holders never gave back: the lease that is tied to nothing."""
-    return collections.Counter({h.scope: 1 for h in bench.holders.all if not h.tied and not h.parked})
+    return collections.Counter({h.listed: 1 for h in bench.holders.all if not h.tied and not h.parked})
 
 
 def run(rows, rounds, seed):

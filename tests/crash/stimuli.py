@@ -137,7 +137,7 @@ STIMULI = {
     "guest": Stimulus(kill_guest, "guest"),
     "hang": Stimulus(hang, "worker", settings={"health_check_timeout": 0.5, "health_check_skip_seconds": 0}),
     "janitor": Stimulus(kill_janitor, "janitor"),
-    "helpers": Stimulus(kill_helpers, "janitor", settings={"replicas": 14}),
+    "helpers": Stimulus(kill_helpers, "janitor", settings={"replicas": 16}),
     "reset": Stimulus(reset, "sbxd", drops_leases=True),
     "sbxd": Stimulus(end_sbxd(signal.SIGKILL), "sbxd", away=True),
     "hung": Stimulus(hang_and_end_sbxd, "sbxd", away=True, settings={"health_check_timeout": 0.5}),

@@ -263,7 +263,7 @@ class Replicas(BehaviourTest):
 
     def test_retryable_engine_errors_do_not_invalidate(self):
         box = self.d.acquire("u", "retry")
-        # No room, an image that does not boot, another image, too much at once: each may be tried again.
+        # No room, an image that is not to be had, another image, too much at once: each may be tried again.
         self.d.acquire("u", "second")
         refused = [
             self.d.post("/v1/acquire", {"user_id": "u", "thread_id": "third"}),
@@ -272,7 +272,7 @@ class Replicas(BehaviourTest):
         self.d.release(self.d.acquire("u", "second")["box_id"])
         refused.append(self.d.post("/v1/acquire", {"user_id": "u", "thread_id": "broken", "image": "/no/such/image"}))
         self.assertEqual([(r.status, r.reason) for r in refused],
-                         [(429, "capacity_exceeded"), (409, "spec_mismatch"), (502, "boot_failed")])
+                         [(429, "capacity_exceeded"), (409, "spec_mismatch"), (422, "image_pull_failed")])
         with contextlib.ExitStack() as stack:
             connections = [stack.enter_context(contextlib.closing(self.d.connect())) for _ in range(300)]
             answers = [self.d.read(box["box_id"], "/etc/hostname", connection=c) for c in connections]

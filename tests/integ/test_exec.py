@@ -225,7 +225,7 @@ class Ends(ExecTest):
         a = self.begin_sh("echo ready; cat", box=box).until_out(b"ready\n")
         os.kill(self.d.inspect(box)["box_pid"], signal.SIGKILL)
         a.until(lambda: a.close_code is not None)
-        self.assertEqual((a.close_code, a.exit), (1011, None))
+        self.assertEqual((a.close_code, a.exit["exit_code"]), (1011, -9))
         self.assertIn("died", a.errors[-1])
         a.close()
 

@@ -77,7 +77,7 @@ class Protocol(ExecTest):
     def expect_close(self, raw, code):
         e = self.start("cat")
         a = self.attach(e)
-        a.sock.sendall(raw)
+        a.send_raw(raw)
         a.until(lambda: a.close_code is not None)
         self.assertEqual(a.close_code, code, raw[:20])
         a.expect_end()

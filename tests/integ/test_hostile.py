@@ -58,7 +58,7 @@ class Clients(DaemonTest):
             s = raw(self.d, http("GET", f"/v1/boxes/{self.box}/{tail}"))
             self.assertEqual(status(s), 404, tail)
             s.close()
-        s = raw(self.d, http("GET", f"/v1/boxes/{'0' * 60}:{self.box}/fs/read"))
+        s = raw(self.d, http("GET", f"/v1/boxes/{'0' * 140}:{self.box}/fs/read"))
         self.assertEqual(status(s), 404, "a name that only sbxd can read")
         s.close()
         before = self.d.pool()["counters"]["handovers"]

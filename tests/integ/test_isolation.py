@@ -243,7 +243,7 @@ class DirectoryImage(DaemonTest):
     def test_an_image_that_is_not_there(self):
         for image in ("/no/such/dir", "no-such-image:latest", "/etc/hostname"):
             r = self.d.post("/v1/acquire", {"user_id": "img", "thread_id": "none", "image": image})
-            self.assertEqual((r.status, r.reason), (502, "boot_failed"), r)
+            self.assertEqual((r.status, r.reason), (422, "image_pull_failed"), r)
             self.assertIn(image, r.json["error"]["message"])
 
 

@@ -10,6 +10,7 @@ import json
 import os
 import socket
 import struct
+import threading
 
 from harness import BOUND
 
@@ -39,6 +40,8 @@ class Socket:
         self.sock.settimeout(timeout)
         self.sock.connect(path)
         self.inbox = bytearray()
+        self.writing = threading.Lock()
+        self.pongs = []  # that wait for a frame of another thread to be written
         try:
             self._shake_hands(target, dict(headers))
         except BaseException:
@@ -97,7 +100,25 @@ class Socket:
         return head + mask + turned.to_bytes(len(payload), "little")
 
     def send(self, opcode, payload=b"", **how):
-        self.sock.sendall(self.frame(opcode, payload, **how))
+        self.send_raw(self.frame(opcode, payload, **how))
+
+    def send_raw(self, frames):
+        with self.writing:
+            self.sock.sendall(frames)
+        self._send_pongs()
+
+    def pong(self, data):
+        """Never waits for another thread's frame: whoever reads must go on reading."""
+        self.pongs.append(self.frame(PONG, data))
+        self._send_pongs()
+
+    def _send_pongs(self):
+        while self.pongs and self.writing.acquire(blocking=False):
+            try:
+                if self.pongs:
+                    self.sock.sendall(self.pongs.pop(0))
+            finally:
+                self.writing.release()
 
     def recv(self):
         """The next frame: (opcode, payload)."""
@@ -157,7 +178,7 @@ class Attached(Socket):
             else:
                 self.errors.append(o["message"])
         elif opcode == PING:
-            self.send(PONG, data)
+            self.pong(data)
         elif opcode == CLOSE:
             self.close_code = struct.unpack(">H", data[:2])[0] if data else 1005
         return opcode

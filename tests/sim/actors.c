@@ -97,6 +97,8 @@ bool sim_act_work(struct sim *s)
 
 	if (!p || p->state != PROC_UP)
 		return false;
+	if (s->shadow[slot].made && !s->pages[slot].in_flight)
+		return false; /* it is used through sbxd, which starts it */
 	s->pages[slot].in_flight = s->pages[slot].in_flight ? 0 : 1;
 	s->pages[slot].activity = s->now;
 	sim_note(s, "work", slot, p->generation, 0, s->pages[slot].in_flight ? "begins" : "ends");
@@ -112,7 +114,12 @@ bool sim_act_noise(struct sim *s)
 	uint64_t deadline = pool_deadline(s->pool);
 	uint64_t now = s->now;
 
-	switch (sim_below(s, 9)) {
+	switch (sim_below(s, 10)) {
+	case 8:
+		pool_stopped(s->pool, now, slot,
+		    b->flags & SLOT_FLAG_STOPPING ? stale : b->generation, sim_chance(s, 50),
+		    "late");
+		break;
 	case 0:
 		pool_booted(s->pool, now, slot, b->state == SLOT_BOOTING ? stale : b->generation);
 		break;

@@ -78,7 +78,7 @@ static void check_time(struct sim *s, const struct pool_box *b)
 	}
 	if (b->state == SLOT_WARM && b->waiters == 0)
 		check_idle(s, b->slot, b->parked, s->rules.idle_timeout);
-	if (b->state == SLOT_ACTIVE)
+	if (b->state == SLOT_ACTIVE && !s->shadow[b->slot].made)
 		check_idle(s, b->slot, b->leased, s->rules.active_idle_timeout);
 }
 
@@ -129,6 +129,7 @@ static uint32_t check_box(struct sim *s, const struct pool_box *b)
 		SIM_CHECK(s, b->has_worker, "a box that runs has a worker");
 	check_scope_of(s, b);
 	check_time(s, b);
+	sim_check_made(s, b);
 	return check_leases(s, b);
 }
 
@@ -209,7 +210,7 @@ static void check_turn(struct queue_check *q, uint32_t user)
 /* Who is served next waits only because replicas are reached, or no stock is what it wants. */
 static void check_stock_for(struct sim *s, const struct sim_request *r)
 {
-	if (sim_counted(s) >= sim_cap(s))
+	if (sim_counted(s) >= sim_cap(s) || sim_is_made(r))
 		return;
 	for (uint32_t i = 0; i < s->rules.slots; i++) {
 		const struct pool_box *b = pool_box_at(s->pool, i);
@@ -236,7 +237,8 @@ static bool check_waiter(void *ctx, const struct pool_waiting *w)
 	SIM_CHECK(s, w->deadline >= pool_deadline(s->pool), "an answer comes within its bound");
 	SIM_CHECK(s, !w->for_room || !b, "who has a box does not wait for room");
 	SIM_CHECK(s, w->place == (w->for_room ? q->place + 1 : 0), "the queue is shown in order");
-	if (b && !b->adopting)
+	SIM_CHECK(s, !w->for_room || r->want <= POOL_WANT_MADE, "an order needs no room");
+	if (b && !b->adopting && !(s->shadow[b->slot].rest & SLOT_FLAG_STOPPING))
 		SIM_CHECK(s, b->state != SLOT_ACTIVE && b->state != SLOT_WARM,
 		    "nobody waits for a box that can be had");
 	s->requests[w->req].place = w->place;
@@ -276,6 +278,7 @@ void sim_check(struct sim *s)
 	check_boxes(s);
 	check_workers(s);
 	check_waiters(s);
+	sim_check_promise(s);
 }
 
 /* A stale event had no effect. */

@@ -15,8 +15,10 @@ void sim_conn_dies(struct sim *s, struct sim_conn *c, bool told)
 	uint64_t req = c->req;
 
 	c->alive = false;
-	if (req)
+	if (req) {
+		sim_order_lost(s, &s->requests[req]);
 		sim_request_answered(s, &s->requests[req], told ? SIM_GONE : SIM_CUT);
+	}
 	if (!told)
 		return;
 	sim_note(s, "client vanishes", SHM_NONE, 0, req, "");
@@ -33,7 +35,7 @@ void sim_conn_dies(struct sim *s, struct sim_conn *c, bool told)
 }
 
 /* An idle connection of that user, maybe a new one; NULL when all wait. */
-static struct sim_conn *idle_conn(struct sim *s, uid_t uid)
+struct sim_conn *sim_idle_conn(struct sim *s, uid_t uid)
 {
 	uint32_t first = sim_below(s, SIM_CONNS);
 
@@ -125,7 +127,7 @@ static void send_acquire(struct sim *s, struct sim_request *r, bool anonymous)
 bool sim_client_acquire(struct sim *s)
 {
 	uint32_t scope = sim_below(s, s->temper.spread);
-	struct sim_conn *c = idle_conn(s, s->scopes[scope].uid);
+	struct sim_conn *c = sim_idle_conn(s, s->scopes[scope].uid);
 	bool anonymous = sim_chance(s, 10);
 	struct sim_request *r;
 
@@ -151,7 +153,7 @@ bool sim_client_acquire(struct sim *s)
 /* A plain acquire; false when no connection is idle. */
 bool sim_client_ask(struct sim *s, uint32_t scope)
 {
-	struct sim_conn *c = idle_conn(s, s->scopes[scope].uid);
+	struct sim_conn *c = sim_idle_conn(s, s->scopes[scope].uid);
 
 	if (c)
 		send_acquire(s, sim_request_new(s, c, scope), false);
@@ -166,7 +168,8 @@ static void release(struct sim *s, const struct sim_request *r, uint64_t lease)
 	for (uint32_t i = 0; i < s->lease_count; i++) {
 		struct sim_request *other = &s->requests[s->leases[i]];
 
-		if (other->uid == uid && !strcmp(other->id.token, id.token) &&
+		if (!sim_is_made(other) && other->uid == uid &&
+		    !strcmp(other->id.token, id.token) &&
 		    (!lease || lease == SIM_LEASE_OF(s->leases[i])))
 			sim_lease_doubt(s, other);
 	}
@@ -204,14 +207,16 @@ void sim_client_give_back(struct sim *s)
 {
 	struct sim_request *r = any_holder(s);
 
-	if (r)
+	if (r && sim_is_made(r))
+		sim_unmake(s, r);
+	else if (r)
 		release(s, r, SIM_LEASE_OF(sim_request_number(s, r)));
 }
 
 bool sim_client_remove(struct sim *s)
 {
 	uint32_t scope = sim_below(s, s->temper.spread);
-	struct sim_conn *c = idle_conn(s, s->scopes[scope].uid);
+	struct sim_conn *c = sim_idle_conn(s, s->scopes[scope].uid);
 	const struct pool_box *b;
 	bool force = sim_chance(s, 50);
 	struct sim_request *r;
@@ -236,8 +241,10 @@ bool sim_client_remove(struct sim *s)
 
 bool sim_client_reset(struct sim *s)
 {
-	for (uint32_t i = 0; i < s->lease_count; i++)
-		sim_lease_doubt(s, &s->requests[s->leases[i]]);
+	for (uint32_t i = 0; i < s->lease_count; i++) {
+		if (!sim_is_made(&s->requests[s->leases[i]]))
+			sim_lease_doubt(s, &s->requests[s->leases[i]]);
+	}
 	sim_note(s, "reset", SHM_NONE, 0, 0, "");
 	s->is_reset = true;
 	(void)pool_reset(s->pool, s->now);

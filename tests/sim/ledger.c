@@ -36,7 +36,7 @@ uint64_t sim_request_number(const struct sim *s, const struct sim_request *r)
 void sim_request_answered(struct sim *s, struct sim_request *r, enum sim_answer answer)
 {
 	if (!r->removal) {
-		s->departed[r->scope] |= answer != SIM_GRANTED;
+		s->departed[r->scope] |= r->want <= POOL_WANT_MADE && answer != SIM_GRANTED;
 		if (--s->waiting == 0)
 			memset(s->departed, 0, sizeof(s->departed));
 	}
@@ -100,6 +100,7 @@ static void find_again(struct sim *s, const struct pool_box *b, const struct poo
 	SIM_CHECK(s, r->lease != SIM_NO_LEASE || r->answer == SIM_CUT,
 	    "a lease that nobody knows of is that of a request that was cut off");
 	if (r->lease == SIM_NO_LEASE) {
+		r->unsure = true;
 		r->slot = b->slot;
 		r->generation = b->generation;
 		r->expires = l->expires;
@@ -136,7 +137,8 @@ static struct sim_request *awaited(struct sim *s, const struct pool_action *a, b
 	struct sim_request *r = &s->requests[a->req];
 
 	SIM_CHECK(s, a->req > 0 && a->req <= s->last_req, "an answer is to a request");
-	SIM_CHECK(s, r->removal == removal, "an answer is of the kind of its request");
+	SIM_CHECK(s, r->removal == removal && r->want <= POOL_WANT_MADE,
+	    "an answer is of the kind of its request");
 	SIM_CHECK(s, removal || r->answer == SIM_WAITING, "a request is answered once");
 	return r;
 }
@@ -149,7 +151,9 @@ void sim_granted(struct sim *s, const struct pool_action *a)
 	    s, a->lease_id == SIM_LEASE_OF(a->req), "the lease is the one that was asked for");
 	SIM_CHECK(s, a->waited == s->now - r->since, "a grant tells how long it took");
 	sim_shadow_granted(s, a, r);
+	SIM_CHECK(s, !sim_is_made(r) || a->source == SOURCE_COLD, "a box is made for its creator");
 	sim_request_answered(s, r, SIM_GRANTED);
+	r->rest = SLOT_FLAG_FRESH;
 	r->slot = a->slot;
 	r->generation = a->generation;
 	r->expires = r->ttl ? s->now + r->ttl : CLOCK_NEVER;
@@ -177,22 +181,25 @@ static bool may_refuse(struct sim *s, const struct sim_request *r, enum api_erro
 	case API_SPEC_MISMATCH:
 		return b && b->lease_count > 0 && b->spec.digest[0] != r->spec;
 	case API_TIMEOUT:
-		return s->now >= r->deadline;
+		return s->now >= r->deadline || sim_may_refuse_made(s, r, error);
 	case API_CAPACITY:
 		return s->now >= r->deadline || sim_counted(s) >= sim_cap(s) ||
 		       sim_shadow_count(s, SLOT_FREE) == 0;
 	case API_BOOT_FAILED:
 		return b && b->state == SLOT_CLOSING;
 	default:
-		return false;
+		return sim_may_refuse_made(s, r, error);
 	}
 }
 
 void sim_refused(struct sim *s, const struct pool_action *a)
 {
-	struct sim_request *r = awaited(s, a, false);
+	struct sim_request *r = &s->requests[a->req];
 
+	SIM_CHECK(s, a->req > 0 && a->req <= s->last_req, "an answer is to a request");
+	SIM_CHECK(s, !r->removal && r->answer == SIM_WAITING, "a request is answered once");
 	SIM_CHECK(s, a->text[0], "a refusal says why");
+	sim_order_lost(s, r);
 	SIM_CHECK(s, may_refuse(s, r, a->error), "a refusal has its reason");
 	sim_request_answered(s, r, SIM_REFUSED);
 }

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "supervisor/pool_int.h"
 #include "tests/sim/sim.h"
 
 /* Boxes that count against replicas: not stock. */
@@ -75,6 +76,9 @@ void sim_shadow_restart(struct sim *s, uint32_t slot, bool has_worker)
 	    .generation = state == SLOT_FREE ? 0 : r->generation,
 	    .stock = (state == SLOT_STOCK || state == SLOT_BOOTING) && !r->token[0],
 	    .adopted = has_worker,
+	    .made = (r->flags & SLOT_FLAG_MADE) != 0,
+	    .rest = r->flags & SLOT_FLAGS_REST,
+	    .stop_due = CLOCK_NEVER,
 	    .since = s->now,
 	    .parked = r->parked,
 	    .leased = r->leased,
@@ -114,6 +118,7 @@ static void check_eviction(struct sim *s, const struct pool_action *a)
 	const struct pool_box *b = pool_box_at(s->pool, a->slot);
 
 	SIM_CHECK(s, v->generation == a->generation, "an eviction is about a box that is there");
+	SIM_CHECK(s, !v->made, "a made box is not evicted, nor closed for being idle");
 	if (a->code == POOL_EVICT_IDLE) {
 		check_idle_eviction(s, a);
 		return;
@@ -188,6 +193,8 @@ static void check_closing(struct sim *s, const struct pool_action *a)
 	const struct pool_box *b = pool_box_at(s->pool, a->slot);
 	uint32_t excuse = s->shadow[a->slot].excuse;
 
+	if (s->shadow[a->slot].made && s->now >= s->shadow[a->slot].stop_due)
+		excuse |= EXCUSE_WORKER; /* it did not stop it */
 	if (a->from == SLOT_ACTIVE)
 		SIM_CHECK(s,
 		    excuse & (EXCUSE_WORKER | EXCUSE_CLIENT | EXCUSE_IDLE | EXCUSE_SHUTDOWN |
@@ -204,10 +211,14 @@ static void enter(struct sim *s, const struct pool_action *a, const struct pool_
 	struct sim_shadow *v = &s->shadow[a->slot];
 
 	v->generation = a->to == SLOT_FREE ? 0 : a->generation;
-	if (a->to == SLOT_RESERVED)
+	if (a->to == SLOT_RESERVED) {
 		v->stock = !b->token[0];
-	else if (a->to != SLOT_BOOTING && a->to != SLOT_STOCK)
+		v->made = (b->flags & SLOT_FLAG_MADE) != 0;
+		v->rest = v->made ? SLOT_FLAG_FRESH : 0;
+	} else if (a->to != SLOT_BOOTING && a->to != SLOT_STOCK) {
 		v->stock = false;
+	}
+	v->stop_due = CLOCK_NEVER;
 	if (a->to == SLOT_WARM || a->to == SLOT_STOCK) {
 		v->skip_ok = !s->is_reset && !s->is_adoption;
 		v->idle = s->now;
@@ -231,6 +242,9 @@ static void check_state(struct sim *s, const struct pool_action *a)
 	SIM_CHECK(s, v->generation == 0 || v->generation == a->generation,
 	    "a slot keeps its generation until it is free");
 	SIM_CHECK(s, slot_transition_allowed(a->from, a->to), "a transition is in the table");
+	SIM_CHECK(s,
+	    !v->made || (a->to != SLOT_WARM && a->to != SLOT_CHECKING && a->to != SLOT_STOCK),
+	    "a made box is never parked, nor given to anybody else");
 	if (a->to == SLOT_RESERVED)
 		check_reserved(s, a, !b->token[0]);
 	if (a->to == SLOT_BOOTING)
@@ -246,6 +260,15 @@ static void check_state(struct sim *s, const struct pool_action *a)
 	enter(s, a, b);
 }
 
+static void check_start(struct sim *s, const struct pool_action *a)
+{
+	struct sim_shadow *v = &s->shadow[a->slot];
+
+	SIM_CHECK(s, v->made && (v->rest & (SLOT_FLAG_FRESH | SLOT_FLAG_STOPPED)),
+	    "what is started was at rest");
+	v->rest = 0;
+}
+
 static void check_record(struct sim *s, const struct pool_action *a)
 {
 	SIM_CHECK(s, a->event > EVENT_NONE && a->event < EVENT_KINDS, "a record is of a kind");
@@ -254,6 +277,8 @@ static void check_record(struct sim *s, const struct pool_action *a)
 		check_eviction(s, a);
 	if (a->event == EVENT_STATE)
 		check_state(s, a);
+	if (a->event == EVENT_START)
+		check_start(s, a);
 }
 
 /* ---- orders ---- */
@@ -267,9 +292,20 @@ static const uint32_t order_states[] = {
     [POOL_PROMOTE] = SLOT_ACTIVE,
     [POOL_CLOSE] = SLOT_CLOSING,
     [POOL_KILL] = SLOT_CLOSING,
+    [POOL_STOP] = SLOT_ACTIVE,
     [POOL_CLEAN] = SLOT_CLOSING,
     [POOL_DRAINED] = 0,
 };
+
+static void check_stop(struct sim *s, const struct pool_action *a)
+{
+	struct sim_shadow *v = &s->shadow[a->slot];
+
+	SIM_CHECK(s, v->made, "what was acquired is not stopped");
+	SIM_CHECK(s, v->stop_due == CLOCK_NEVER, "a box is stopped once at a time");
+	v->rest = SLOT_FLAG_STOPPING;
+	v->stop_due = s->now + a->timeout + POOL_STOP_SLACK;
+}
 
 static void check_order(struct sim *s, const struct pool_action *a)
 {
@@ -290,8 +326,11 @@ static void check_order(struct sim *s, const struct pool_action *a)
 		SIM_CHECK(s, !knows, "a slot has one worker, and is cleaned after it");
 	else if (a->kind != POOL_KILL)
 		SIM_CHECK(s, s->greeted[a->slot] || !knows, "orders wait for the hello");
-	if (a->kind == POOL_CHECK || a->kind == POOL_PROMOTE || a->kind == POOL_PARK)
+	if (a->kind == POOL_CHECK || a->kind == POOL_PROMOTE || a->kind == POOL_PARK ||
+	    a->kind == POOL_STOP)
 		SIM_CHECK(s, knows, "a box that runs has a worker");
+	if (a->kind == POOL_STOP)
+		check_stop(s, a);
 }
 
 void sim_shadow_action(struct sim *s, const struct pool_action *a)

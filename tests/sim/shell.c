@@ -111,6 +111,13 @@ static void do_tell(struct sim *s, const struct pool_action *a)
 	tell(s, a);
 }
 
+/* A successor goes on with a stop that was begun. */
+static void do_stop(struct sim *s, const struct pool_action *a)
+{
+	if (sim_publish_changed(s) && sim_effect(s))
+		tell(s, a);
+}
+
 static void do_kill(struct sim *s, const struct pool_action *a)
 {
 	uint32_t proc = s->workers[a->slot];
@@ -176,6 +183,12 @@ static void do_removed(struct sim *s, const struct pool_action *a)
 		sim_removed(s, a);
 }
 
+static void do_obeyed(struct sim *s, const struct pool_action *a)
+{
+	if (sim_publish_changed(s) && sim_effect(s)) /* as with a grant */
+		sim_obeyed(s, a);
+}
+
 static void do_drained(struct sim *s, const struct pool_action *a)
 {
 	(void)a;
@@ -199,10 +212,12 @@ static const struct {
     [POOL_PROMOTE] = {"  promote", do_nothing},
     [POOL_CLOSE] = {"  close", do_tell},
     [POOL_KILL] = {"  kill", do_kill},
+    [POOL_STOP] = {"  stop", do_stop},
     [POOL_CLEAN] = {"  clean", do_clean},
     [POOL_GRANT] = {"  grant", do_grant},
     [POOL_REFUSE] = {"  refuse", do_refuse},
     [POOL_REMOVED] = {"  removed", do_removed},
+    [POOL_OBEYED] = {"  obeyed", do_obeyed},
     [POOL_RECORD] = {"  record", do_nothing},
     [POOL_DRAINED] = {"  drained", do_drained},
 };
@@ -237,7 +252,7 @@ void sim_settle(struct sim *s)
 	sim_check(s);
 	for (uint32_t i = 0; i < s->rules.slots; i++) {
 		s->shadow[i].excuse = 0;
-		s->shadow[i].proven = false;
+		s->shadow[i].proven = s->shadow[i].stop_failed = false;
 	}
 	s->is_reset = s->is_adoption = false;
 }
@@ -301,6 +316,10 @@ void sim_hear(struct sim *s, struct sim_proc *p)
 	case SAID_UNHEALTHY:
 		s->shadow[p->slot].excuse |= EXCUSE_WORKER;
 		pool_checked(s->pool, s->now, p->slot, p->generation, false, "no pong");
+		break;
+	case SAID_STOPPED:
+	case SAID_NOT_STOPPED:
+		sim_stopped(s, p, what == SAID_STOPPED);
 		break;
 	case SAID_DIED:
 		s->shadow[p->slot].excuse |= EXCUSE_WORKER;

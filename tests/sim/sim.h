@@ -7,7 +7,8 @@
  *   main.c      seeds, processes, numbers         schedule.c  what happens next, and how a seed
  * ends shell.c     sbxd around the pool: actions     successor.c its death, and the next one
  *   table.c     what was published                workers.c   workers and janitor, the scope lock
- *   clients.c   acquires, leases, removals        trace.c     what happened, in readable form
+ *   clients.c   acquires, leases, removals        made.c      made boxes: their making and their
+ * orders ledger.c    what clients know                 trace.c     what happened, in readable form
  *   shadow.c    must hold of every action         check.c     must hold after every event
  *
  * Everything is drawn from one generator, so a seed replays exactly.
@@ -31,7 +32,15 @@
 
 /* ---- clients ---- */
 
-enum sim_answer { SIM_WAITING, SIM_GRANTED, SIM_REFUSED, SIM_GONE, SIM_CUT, SIM_REMOVED };
+enum sim_answer {
+	SIM_WAITING,
+	SIM_GRANTED,
+	SIM_REFUSED,
+	SIM_GONE,
+	SIM_CUT,
+	SIM_REMOVED,
+	SIM_OBEYED,
+};
 
 /* What a client knows of its lease. One in doubt has ended in the pool; as long as that is not
  * published a crash may bring it back. */
@@ -40,6 +49,11 @@ enum sim_lease { SIM_NO_LEASE, SIM_HELD, SIM_IN_DOUBT, SIM_ENDED };
 struct sim_request {
 	enum sim_answer answer;
 	bool removal;
+	enum pool_want want;
+	char name[4];	/* of a box that is to be made; "" none */
+	uint64_t about; /* an order: the request that made the box */
+	uint32_t rest;	/* a made box: what it is at, as was told last (SLOT_FLAGS_REST) */
+	bool unsure;	/* something was asked since of which nobody knows the end */
 	uint32_t conn;
 	uint32_t scope;
 	uid_t uid;
@@ -83,7 +97,16 @@ enum sim_proc_state {
 	PROC_ENDING,
 };
 
-enum sim_said { SAID_BOOTED, SAID_FAILED, SAID_CHECKED, SAID_UNHEALTHY, SAID_DIED, SAID_HELLO };
+enum sim_said {
+	SAID_BOOTED,
+	SAID_FAILED,
+	SAID_CHECKED,
+	SAID_UNHEALTHY,
+	SAID_STOPPED,
+	SAID_NOT_STOPPED,
+	SAID_DIED,
+	SAID_HELLO,
+};
 
 #define SIM_MAIL 8U
 
@@ -94,6 +117,8 @@ struct sim_proc {
 	bool hung;
 	bool doomed;	 /* SIGKILL is on its way */
 	bool unkillable; /* asleep in the kernel */
+	bool stopping;	 /* it ends what runs in its box */
+	bool stop_asked; /* by the supervisor that its socket leads to */
 	enum sim_proc_state state;
 	uint32_t slot;
 	uint64_t generation;
@@ -156,7 +181,12 @@ struct sim_shadow {
 	uint64_t idle;	/* since when the window for skipping its check runs */
 	uint64_t parked;
 	uint64_t leased;
-	uint32_t excuse; /* for closing it, in this event */
+	bool made;
+	uint32_t rest; /* of a made box */
+	uint64_t
+	    stop_due; /* when its worker must have stopped it, CLOCK_NEVER: nothing of that kind */
+	bool stop_failed; /* in this event */
+	uint32_t excuse;  /* for closing it, in this event */
 };
 
 struct sim_trace {
@@ -328,10 +358,28 @@ bool sim_client_hand_over(struct sim *s);
 bool sim_client_release(struct sim *s);
 bool sim_client_remove(struct sim *s);
 bool sim_client_reset(struct sim *s);
+struct sim_conn *sim_idle_conn(struct sim *s, uid_t uid);
 /* A plain acquire; a lease given back. */
 bool sim_client_ask(struct sim *s, uint32_t scope);
 void sim_client_give_back(struct sim *s);
 void sim_conn_dies(struct sim *s, struct sim_conn *c, bool told);
+
+/* ---- made.c ---- */
+
+bool sim_client_make(struct sim *s);
+bool sim_client_order(struct sim *s);
+bool sim_client_use(struct sim *s);
+bool sim_client_unmake(struct sim *s);
+/* The made box of a request is removed, and nobody waits for that. */
+void sim_unmake(struct sim *s, struct sim_request *r);
+bool sim_is_made(const struct sim_request *r);
+void sim_obeyed(struct sim *s, const struct pool_action *a);
+/* An order was given up: nobody knows whether it was obeyed. */
+void sim_order_lost(struct sim *s, const struct sim_request *r);
+void sim_stopped(struct sim *s, struct sim_proc *p, bool ok);
+void sim_check_made(struct sim *s, const struct pool_box *b);
+void sim_check_promise(struct sim *s);
+bool sim_may_refuse_made(struct sim *s, const struct sim_request *r, enum api_error error);
 
 /* ---- ledger.c ---- */
 

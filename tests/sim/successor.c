@@ -21,7 +21,7 @@ void sim_sbxd_dies(struct sim *s, const char *how)
 		s->images[i].pending = s->cleans[i].pending = false;
 		s->workers[i] = SIM_NOBODY;
 		s->shadow[i].excuse = 0;
-		s->shadow[i].proven = false;
+		s->shadow[i].proven = s->shadow[i].stop_failed = false;
 	}
 	for (uint32_t i = 0; i < SIM_PROCS; i++) {
 		struct sim_proc *p = &s->procs[i];
@@ -96,6 +96,7 @@ void sim_sbxd_starts(struct sim *s)
 	s->is_adoption = true;
 	sim_excuse(s, EXCUSE_RESTART);
 	sim_leases_after_restart(s);
+	sim_check_promise(s);
 	sim_settle(s);
 }
 

@@ -27,6 +27,7 @@ static void fill_part(const struct pool_box *b, struct pool_restored *r)
 	memcpy(r->identity, b->identity, sizeof(r->identity));
 	memcpy(r->user, b->user, sizeof(r->user));
 	memcpy(r->thread, b->thread, sizeof(r->thread));
+	memcpy(r->name, b->name, sizeof(r->name));
 	memcpy(r->last_error, b->last_error, sizeof(r->last_error));
 }
 

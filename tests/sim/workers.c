@@ -196,6 +196,7 @@ static bool step_booting(struct sim *s, struct sim_proc *p)
 static void greet(struct sim *s, struct sim_proc *p, bool up, bool closing)
 {
 	p->link = s->epoch;
+	p->stop_asked = false;
 	p->up_at_hello = up;
 	p->closing_at_hello = closing;
 	say(s, p, SAID_HELLO);
@@ -224,10 +225,26 @@ static bool step_alone(struct sim *s, struct sim_proc *p)
 	return true;
 }
 
+/* What ran in the box has ended, or will not. */
+static bool step_stopping(struct sim *s, struct sim_proc *p)
+{
+	bool ok = s->quiet || !sim_chance(s, s->temper.bad);
+
+	p->stopping = false;
+	if (ok)
+		s->pages[p->slot].in_flight = 0;
+	if (p->stop_asked)
+		say(s, p, ok ? SAID_STOPPED : SAID_NOT_STOPPED);
+	sim_note(s, "worker stopped it", p->slot, p->generation, 0, ok ? "" : "in vain");
+	return true;
+}
+
 static bool step_up(struct sim *s, struct sim_proc *p)
 {
 	enum pool_action_kind order;
 
+	if (p->stopping && (p->order_count == 0 || sim_chance(s, 50)))
+		return step_stopping(s, p);
 	if (!take_order(p, &order)) {
 		if (p->link != s->epoch || !s->alive)
 			return step_alone(s, p);
@@ -240,6 +257,14 @@ static bool step_up(struct sim *s, struct sim_proc *p)
 	}
 	if (order == POOL_CLOSE) {
 		begin_closing(s, p, "as told");
+		return true;
+	}
+	if (order == POOL_STOP) {
+		SIM_CHECK(s,
+		    p->link != s->epoch || !s->alive ||
+			s->shadow[p->slot].rest == SLOT_FLAG_STOPPING,
+		    "a stop that is over is not carried out");
+		p->stopping = p->stop_asked = true;
 		return true;
 	}
 	lock_take(s, p);

@@ -9,6 +9,7 @@
 
 #include "tests/unit/worker/harness.h"
 #include "wire/websocket.h"
+#include "worker/conn_ws.h"
 #include "worker/exec.h"
 
 #define EXEC_CAT "{\"command\":\"cat\"}"
@@ -326,6 +327,103 @@ static inline void ws_expect_exit(struct harness *h, struct peer *p, int code)
 	ws_expect_text(h, p, text);
 	ws_expect_close(h, p, WS_NORMAL);
 	ws_answer_close(h, p);
+}
+
+/* ---- what several tests do ---- */
+
+static inline struct conn_ws *ws_of_newest(struct harness *h)
+{
+	return (struct conn_ws *)(void *)exec_newest(h)->attach;
+}
+
+/* Takes frames from the worker until one of `type` comes; its payload into out. */
+static inline size_t skip_to(
+    struct harness *h, enum agent_type type, uint8_t out[AGENT_PAYLOAD_MAX])
+{
+	struct agent_head head;
+
+	do {
+		head = guest_next(h, out, AGENT_PAYLOAD_MAX);
+	} while (head.type != type);
+	return head.size;
+}
+
+/* The loop comes to this timer as if its time had come. */
+static inline void let_time_pass(struct harness *h, struct loop_timer *t)
+{
+	assert_int_not_equal(t->pos, 0);
+	assert_int_equal(loop_timer_set(h->s.loop, t, 1, t->fn), 0);
+	h_settle(h);
+}
+
+static inline void guest_out(
+    struct harness *h, const struct running *r, unsigned int stream, const char *text)
+{
+	guest_send(h, AGENT_DATA, stream, r->chan, text, strlen(text));
+}
+
+/* Sends n bytes on stdout, never more than the worker has given credit for; false: it is used up.
+ */
+static inline bool guest_write(struct harness *h, const struct running *r, size_t n, size_t *credit)
+{
+	static uint8_t payload[AGENT_PAYLOAD_MAX];
+	static uint8_t block[32768];
+
+	memset(block, 'x', sizeof(block));
+	while (n) {
+		size_t part = n < sizeof(block) ? n : sizeof(block);
+
+		h_settle(h);
+		while (h->from_worker.len >= AGENT_HEAD_LEN) {
+			struct agent_head head = guest_next(h, payload, sizeof(payload));
+			uint32_t more;
+
+			if (head.type != AGENT_CREDIT || head.arg != AGENT_STDOUT)
+				continue;
+			memcpy(&more, payload, sizeof(more));
+			*credit += more;
+		}
+		if (*credit < part)
+			return false;
+		guest_send(h, AGENT_DATA, AGENT_STDOUT, r->chan, block, part);
+		*credit -= part;
+		n -= part;
+	}
+	h_settle(h);
+	return true;
+}
+
+static inline struct agent_head next_frame(struct harness *h, uint8_t payload[AGENT_PAYLOAD_MAX])
+{
+	return guest_next(h, payload, AGENT_PAYLOAD_MAX);
+}
+
+static inline void expect_signal(struct harness *h, uint32_t chan, uint32_t signal)
+{
+	static uint8_t payload[AGENT_PAYLOAD_MAX];
+	struct agent_head head = next_frame(h, payload);
+
+	assert_int_equal(head.type, AGENT_SIGNAL);
+	assert_int_equal(head.channel, chan);
+	assert_int_equal(head.size, sizeof(signal));
+	assert_memory_equal(payload, &signal, sizeof(signal));
+}
+
+/* GET of the execution says this. */
+static inline void expect_status(struct harness *h, const char *id, const char *text)
+{
+	char path[96];
+
+	exec_path(path, id, "");
+	peer_once(h, "GET", path, NULL, "200", text);
+}
+
+static inline void expect_none(struct harness *h, const char *id)
+{
+	char path[96];
+
+	exec_path(path, id, "");
+	peer_once(h, "GET", path, NULL, "404", "execution not found: exec-");
 }
 
 #endif

@@ -99,6 +99,7 @@ static void test_a_window_waits(void **state)
 	out = 0;
 	assert_int_equal(take(&o, &out), AGENT_WINDOW);
 	assert_int_equal(out, in);
+	assert_int_equal(o.kept.len, EXEC_KEEP);
 	exec_output_free(&o);
 }
 
@@ -229,6 +230,33 @@ static void test_torn_character(void **state)
 	exec_output_free(&o);
 }
 
+/* More than a window waits when it is yielded, and the memory goes when it is taken. */
+static void test_yield(void **state)
+{
+	struct exec_output o;
+	size_t in = 0;
+	size_t out = 0;
+
+	(void)state;
+	exec_output_init(&o);
+	for (int i = 0; i < 8; i++) {
+		in = add(&o, in, AGENT_WINDOW / 2);
+		in = add(&o, in, AGENT_WINDOW / 2);
+		assert_int_equal(exec_output_yield(&o), AGENT_WINDOW);
+		assert_int_equal(exec_output_settle(&o), 0);
+	}
+	assert_int_equal(exec_output_left(&o), 8U * AGENT_WINDOW);
+	assert_int_equal(take(&o, &out), 0); /* it had its credit */
+	assert_int_equal(out, in);
+	assert_int_equal(exec_output_settle(&o), 8U * AGENT_WINDOW);
+	assert_int_equal(exec_output_settle(&o), 0);
+	assert_true(o.kept.cap <= 2 * EXEC_KEEP);
+	in = add(&o, in, 65536); /* and it goes on */
+	assert_int_equal(take(&o, &out), 65536);
+	assert_int_equal(out, in);
+	exec_output_free(&o);
+}
+
 static void test_pack(void **state)
 {
 	struct exec_output o;
@@ -261,6 +289,7 @@ int main(void)
 	    cmocka_unit_test(test_characters_are_not_cut),
 	    cmocka_unit_test(test_pieces_end_between_characters),
 	    cmocka_unit_test(test_torn_character),
+	    cmocka_unit_test(test_yield),
 	    cmocka_unit_test(test_pack),
 	};
 
