@@ -62,6 +62,7 @@ WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worke
 	worker/files_path_request.c worker/files_query.c worker/files_read.c worker/files_remove.c \
 	worker/files_walk.c worker/files_write.c worker/janitor.c worker/op.c worker/report.c worker/route.c \
 	worker/run.c worker/run_buffer.c worker/run_request.c worker/run_stream.c worker/service.c
+WORKER_SRC += worker/coro.c worker/tar_head.c worker/tar_in.c worker/tar_in_member.c worker/tar_out.c
 POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_due.c supervisor/pool_lease.c \
 	supervisor/pool_life.c supervisor/pool_queue.c supervisor/pool_release.c supervisor/pool_restore.c \
 	supervisor/pool_room.c supervisor/pool_scope.c supervisor/pool_stock.c supervisor/pool_timers.c
@@ -101,7 +102,7 @@ OBJ := build/obj
 PROGRAMS := build/sbxd build/sbx-worker build/sbx-guest build/sbx-files build/sbxctl
 
 CORE_SRC := $(LIB_SRC) $(SHM_SRC) $(WIRE_SRC)
-WORKER_LIBS := -ljansson $(HTTP_LIBS) -lseccomp -pthread
+WORKER_LIBS := -larchive -ljansson $(HTTP_LIBS) -lseccomp -pthread
 SBXD_LIBS := -ljansson $(HTTP_LIBS) -lyaml -lbsd -lcrypto -pthread
 CTL_LIBS := -ljansson $(HTTP_LIBS) -lbsd -lcrypto -pthread
 obj = $(patsubst %.c,$(OBJ)/%.o,$(1))
@@ -115,7 +116,7 @@ build/sbxd: $(call obj,supervisor/main.c $(SBXD_SRC) $(CORE_SRC) $(DIGEST_SRC))
 
 build/sbx-worker: $(call obj,worker/main.c $(WORKER_SRC) $(DRIVER_SRC) $(CORE_SRC))
 	$(call say,LINK)
-	$(Q)$(CC) $(PROD_CFLAGS) -static-pie -Wl,-z,relro,-z,now -o $@ $^ $(WORKER_LIBS)
+	$(Q)$(CC) $(PROD_CFLAGS) -static-pie -Wl,--gc-sections -Wl,-z,relro,-z,now -o $@ $^ $(WORKER_LIBS)
 
 build/sbxctl: $(call obj,$(CTL_SRC) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)
@@ -171,7 +172,7 @@ SAN_THREAD := $(filter thread,$(SAN))
 UNIT_DIRS := $(if $(SAN_THREAD),lib shm supervisor tools wire,*)
 UNIT_SRC := $(sort $(wildcard $(UNIT_DIRS:%=tests/unit/%/test_*.c)))
 UNIT_BIN := $(patsubst tests/%.c,$(CHK)/%,$(UNIT_SRC))
-TEST_LIBS := -lcmocka -ljansson $(HTTP_LIBS) -lpcre2-8 -lyaml -lbsd -lcrypto -lseccomp -pthread
+TEST_LIBS := -lcmocka -larchive -ljansson $(HTTP_LIBS) -lpcre2-8 -lyaml -lbsd -lcrypto -lseccomp -pthread
 
 $(CHK)/sbxd: $(call chk,supervisor/main.c $(SBXD_SRC) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)

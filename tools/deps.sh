@@ -26,7 +26,7 @@ packages_for() {
 	case $1 in
 	build)
 		echo build-essential pkg-config musl-tools linux-libc-dev libyaml-dev libbsd-dev \
-			libjansson-dev libpcre2-dev libseccomp-dev libssl-dev "$(http_package)"
+			libarchive-dev libjansson-dev libpcre2-dev libseccomp-dev libssl-dev "$(http_package)"
 		;;
 	test) echo libcmocka-dev python3 busybox-static bubblewrap valgrind procps spin ;;
 	demo) echo python3 ;;
