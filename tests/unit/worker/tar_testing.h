@@ -189,14 +189,15 @@ static inline void t_fill(
     uint8_t block[512], const char *name, char type, uint64_t size, const char *link)
 {
 	memset(block, 0, 512);
-	memcpy(block, name, strnlen(name, 100));
+	assert_true(strlen(name) <= 100 && strlen(link) <= 100);
+	memcpy(block, name, strlen(name));
 	(void)snprintf((char *)block + 100, 8, "%07o", 0640);
 	(void)snprintf((char *)block + 108, 8, "%07o", 1000);
 	(void)snprintf((char *)block + 116, 8, "%07o", 1000);
 	(void)snprintf((char *)block + 124, 12, "%011llo", (unsigned long long)size);
 	(void)snprintf((char *)block + 136, 12, "%011o", 1700000000U);
 	block[156] = (uint8_t)type;
-	memcpy(block + 157, link, strnlen(link, 100));
+	memcpy(block + 157, link, strlen(link));
 	memcpy(block + 257, "ustar\00000", 8);
 }
 
