@@ -79,6 +79,8 @@ GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_
 FILES_SRC := guest/files/emit.c guest/files/glob.c guest/files/grep.c guest/files/ignore.c guest/files/lines.c \
 	guest/files/list.c guest/files/match.c guest/files/options.c guest/files/regex.c guest/files/remove.c \
 	guest/files/root.c guest/files/walk.c
+FILES_SRC += guest/files/pack.c guest/files/pack_file.c guest/files/pack_links.c guest/files/unpack.c \
+	guest/files/unpack_dest.c guest/files/unpack_dirs.c guest/files/unpack_file.c
 CONFIG_SRC := supervisor/config.c supervisor/config_env.c supervisor/config_print.c supervisor/config_table.c \
 	supervisor/config_value.c supervisor/config_yaml.c supervisor/options.c supervisor/rundir.c
 CTL_SRC := tools/cli_boxes.c tools/cli_call.c tools/cli_command.c tools/cli_doctor.c tools/cli_events.c \
@@ -137,7 +139,7 @@ build/sbx-guest: $(patsubst %.c,$(OBJ)-guest/%.o,$(GUEST_ALL))
 	$(Q)$(MUSL_CC) $(GUEST_CFLAGS) -static -no-pie -Wl,--gc-sections -Wl,-z,norelro -o $@ $^
 
 # Its helper is alone too, but with glibc: that is what the distribution's PCRE2 was made for.
-FILES_ALL := guest/files/main.c $(FILES_SRC) guest/path.c guest/text.c lib/utf8.c
+FILES_ALL := guest/files/main.c $(FILES_SRC) guest/path.c guest/text.c lib/utf8.c wire/agent.c wire/entry.c
 FILES_CFLAGS := $(BASE) -O2 -g $(WARN) -fstack-protector-strong -D_FORTIFY_SOURCE=3 -fno-pie
 FILES_LIBS := -l:libpcre2-8.a
 

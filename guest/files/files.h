@@ -26,6 +26,8 @@ files_command list_run;
 files_command glob_run;
 files_command grep_run;
 files_command remove_run;
+files_command pack_run;
+files_command unpack_run;
 
 /* ---- options.c ---- */
 

@@ -16,6 +16,8 @@ static const struct {
     {"glob", glob_run},
     {"grep", grep_run},
     {"remove", remove_run},
+    {"pack", pack_run},
+    {"unpack", unpack_run},
 };
 
 /* What nobody has asked for otherwise: whether there is a helper here, and which. */
