@@ -62,7 +62,8 @@ WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worke
 	worker/files_path_request.c worker/files_query.c worker/files_read.c worker/files_remove.c \
 	worker/files_walk.c worker/files_write.c worker/janitor.c worker/op.c worker/report.c worker/route.c \
 	worker/run.c worker/run_buffer.c worker/run_request.c worker/run_stream.c worker/service.c
-WORKER_SRC += worker/coro.c worker/tar_head.c worker/tar_in.c worker/tar_in_member.c worker/tar_out.c
+WORKER_SRC += worker/coro.c worker/files_download.c worker/files_tar.c worker/files_upload.c worker/tar_head.c \
+	worker/tar_in.c worker/tar_in_member.c worker/tar_out.c
 POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_due.c supervisor/pool_lease.c \
 	supervisor/pool_life.c supervisor/pool_queue.c supervisor/pool_release.c supervisor/pool_restore.c \
 	supervisor/pool_room.c supervisor/pool_scope.c supervisor/pool_stock.c supervisor/pool_timers.c

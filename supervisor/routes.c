@@ -25,6 +25,7 @@ static const struct route routes[] = {
     {.segments = "boxes/:/run", .handed_over = true},
     {.segments = "boxes/:/fs", .handed_over = true},
     {.segments = "boxes/:/fs/*", .handed_over = true},
+    {.segments = "boxes/:/files", .handed_over = true},
     {.methods = GET, .segments = "boxes", .fn = api_list_boxes},
     {.methods = GET | HEAD, .segments = "boxes/:", .fn = api_get_box},
     {.methods = DELETE, .segments = "boxes/:", .fn = api_delete_box},

@@ -116,6 +116,9 @@ void conn_fail_method(struct conn *c, const char *allow);
 /* A whole JSON response; *json is used up. */
 void conn_reply(struct conn *c, unsigned int status, struct buf *json);
 
+/* A whole response without a body. */
+void conn_reply_empty(struct conn *c, unsigned int status);
+
 /* Begins a response 200 of `length` bytes, or UINT64_MAX: chunked. */
 void conn_begin(struct conn *c, const char *content_type, uint64_t length);
 

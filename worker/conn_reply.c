@@ -200,6 +200,12 @@ void conn_reply(struct conn *c, unsigned int status, struct buf *json)
 	reply_finish(c);
 }
 
+void conn_reply_empty(struct conn *c, unsigned int status)
+{
+	reply_head(c, status, NULL, 0);
+	reply_finish(c);
+}
+
 void conn_begin(struct conn *c, const char *content_type, uint64_t length)
 {
 	reply_head(c, 200, content_type, length);

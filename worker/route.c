@@ -6,6 +6,7 @@
 
 #include "worker/conn.h"
 #include "worker/files.h"
+#include "worker/files_tar.h"
 #include "worker/run.h"
 
 #define ROUTE_SEGMENTS (3 + ROUTE_DEPTH) /* v1, boxes, the id */
@@ -22,6 +23,8 @@ static const struct route routes[] = {
     {HTTP_POST, {"fs", "mkdir"}, FILES_BODY_MAX, files_begin_mkdir},
     {HTTP_DELETE, {"fs"}, 0, files_begin_remove},
     {HTTP_POST, {"fs", "rename"}, FILES_BODY_MAX, files_begin_rename},
+    {HTTP_PUT, {"files"}, FILES_UPLOAD_MAX, files_begin_upload},
+    {HTTP_GET, {"files"}, 0, files_begin_download},
 };
 
 #define ROUTES (sizeof(routes) / sizeof(routes[0]))
