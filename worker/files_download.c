@@ -71,6 +71,19 @@ static size_t download_take(struct download *d, const uint8_t *p, size_t n)
 	return d->broken ? n : used;
 }
 
+/* Too late for an answer that says why: the log does. */
+static void download_cut(struct download *d, const char *why)
+{
+	const struct log_ctx ctx = {
+	    .box = d->op.s->token,
+	    .request_id = d->op.conn->request_id,
+	    .traceparent = d->op.conn->traceparent,
+	};
+
+	log_line(LOG_WARN, &ctx, "download cut: %s", why);
+	conn_cut(d->op.conn);
+}
+
 /* It is over, and the client has got all there was. */
 static void download_finish(struct download *d)
 {
@@ -82,7 +95,7 @@ static void download_finish(struct download *d)
 	if (e == API_OK)
 		conn_end(d->op.conn);
 	else if (d->begun)
-		conn_cut(d->op.conn);
+		download_cut(d, why);
 	else
 		conn_fail(d->op.conn, e, why);
 	op_free(&d->op);
@@ -140,7 +153,7 @@ static void download_error(struct agent_chan *c, uint32_t code, const char *text
 	struct download *d = download_of_chan(c);
 
 	if (d->op.conn && d->begun)
-		conn_cut(d->op.conn);
+		download_cut(d, text);
 	else if (d->op.conn)
 		conn_fail(d->op.conn, files_error(code), text);
 	op_free(&d->op);

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "lib/clock.h"
-#include "lib/fault.h"
 #include "lib/log.h"
 #include "wire/http.h"
 #include "worker/conn.h"
@@ -148,7 +147,6 @@ static void upload_body(struct op *op, const uint8_t *p, size_t n)
 	op->s->report->work.bytes_in += n;
 	tar_in_put(u->in, p, n);
 	upload_pump(u);
-	FAULT_POINT("worker.upload.body");
 }
 
 static void upload_body_end(struct op *op)
