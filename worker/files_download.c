@@ -19,7 +19,8 @@
 
 #define DOWNLOAD_TYPE "application/x-tar"
 #define DOWNLOAD_STEP (16U * 1024U) /* of records, before the client's pace is looked at again */
-#define DOWNLOAD_TAR_MAX (TAR_OUT_FACTOR * (DOWNLOAD_STEP + ENTRY_SIZE_MAX))
+#define DOWNLOAD_PUT (64U * 1024U)  /* of the archive, in one chunk */
+#define DOWNLOAD_TAR_MAX (DOWNLOAD_PUT + TAR_OUT_FACTOR * (DOWNLOAD_STEP + ENTRY_SIZE_MAX))
 
 struct download {
 	struct op op; /* first */
@@ -65,9 +66,11 @@ static size_t download_take(struct download *d, const uint8_t *p, size_t n)
 
 		if (tar_out_feed(&d->out, p + used, step, &d->tar) < 0)
 			d->broken = true;
-		download_put(d);
+		if (d->tar.len >= DOWNLOAD_PUT)
+			download_put(d);
 		used += step;
 	}
+	download_put(d);
 	return d->broken ? n : used;
 }
 

@@ -65,8 +65,10 @@ static void upload_pump(struct upload *u)
 			break;
 		}
 		u->state = tar_in_run(u->in);
-		if (u->state == TAR_IN_HUNGRY)
+		if (u->state == TAR_IN_HUNGRY) {
+			(void)upload_send(u); /* what stays here comes with the next call */
 			break;
+		}
 	}
 	if (u->full && u->op.conn && tar_in_room(u->in)) {
 		u->full = false;
