@@ -292,16 +292,14 @@ static int open_path(const char *path, int *fd, struct stat *st)
 	return err;
 }
 
-static int fail(const char *path, int err)
+static int fail(const char *path, enum agent_code code, const char *what)
 {
 	struct text why;
 
-	if (err != EINVAL)
-		return emit_errno("cannot read", path, err);
 	text_clear(&why);
-	text_add(&why, "neither a file nor a directory: ");
+	text_add(&why, what);
 	text_add_quoted(&why, path, 256);
-	return emit_failure(AGENT_E_INVALID, &why);
+	return emit_failure(code, &why);
 }
 
 /* What the archive calls it. */
@@ -334,12 +332,14 @@ int pack_run(char *const *args)
 	if (err != 0)
 		return err;
 	if (!path_is_valid(path, strlen(path)))
-		return emit_errno("not an absolute path without \"..\":", path, ELOOP);
+		return fail(path, AGENT_E_INVALID_PATH, "not an absolute path without \"..\": ");
 	err = open_path(path, &fd, &st);
 	if (err == 0 && directory && !S_ISDIR(st.st_mode))
 		err = ENOTDIR;
+	if (err == EINVAL)
+		return fail(path, AGENT_E_INVALID, "neither a file nor a directory: ");
 	if (err != 0)
-		return fail(path, err);
+		return emit_errno("cannot read", path, err);
 	raise_limit();
 	set_name(&p, path, contents);
 	err = S_ISDIR(st.st_mode) ? push(&p, fd, &st) : say_file(&p, fd, &st);

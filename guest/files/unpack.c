@@ -154,8 +154,6 @@ static int take_piece(struct unpack *u, const struct entry *e)
 	struct unpack_spot spot = {.dir = u->file.dir};
 	const char *slash = strrchr(u->name, '/');
 
-	if (u->file.fd < 0)
-		return unpack_fail(u, AGENT_E_INVALID, u->name, "there is data without a file");
 	if (e->text_len > 0)
 		return file_piece(u, e->u.piece.offset, e->text, e->text_len);
 	if (file_end(u) < 0)
@@ -193,19 +191,22 @@ static int take_done(struct unpack *u, const struct entry *e)
 	return dest_sync(u);
 }
 
-static int (*const takers[ENTRY_TYPES])(struct unpack *u, const struct entry *e) = {
-    [ENTRY_MEMBER] = take_member,
-    [ENTRY_PIECE] = take_piece,
-    [ENTRY_DONE] = take_done,
+static const struct {
+	bool growing; /* comes while a file has pieces to come, or while none has */
+	int (*fn)(struct unpack *u, const struct entry *e);
+} takers[ENTRY_TYPES] = {
+    [ENTRY_MEMBER] = {false, take_member},
+    [ENTRY_PIECE] = {true, take_piece},
+    [ENTRY_DONE] = {false, take_done},
 };
 
 static int take(void *ctx, const struct entry *e)
 {
 	struct unpack *u = ctx;
 
-	if (u->done || takers[e->type] == NULL)
+	if (u->done || takers[e->type].fn == NULL || takers[e->type].growing != u->file.growing)
 		return unpack_fail(u, AGENT_E_INVALID, u->path, "the records make no sense");
-	return takers[e->type](u, e);
+	return takers[e->type].fn(u, e);
 }
 
 /* ---- the command ---- */

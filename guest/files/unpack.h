@@ -33,6 +33,7 @@ struct unpack_spot {
 /* A file that is being written. */
 struct unpack_file {
 	int fd;				      /* -1: there is none */
+	bool growing;			      /* there are pieces to come */
 	int dir;			      /* not owned */
 	char temporary[UNPACK_TEMPORARY_MAX]; /* its name in dir; "": none */
 	uint64_t end;			      /* of the last piece */

@@ -54,7 +54,8 @@ int file_begin(struct unpack *u, const struct unpack_spot *spot)
 	name_temporary(u, f->temporary);
 	f->fd = openat(spot->dir, f->temporary,
 	    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, u->member.mode & FILE_MODE_BITS);
-	if (f->fd >= 0)
+	f->growing = f->fd >= 0;
+	if (f->growing)
 		return 0;
 	f->temporary[0] = '\0';
 	return unpack_fail_errno(u, u->name, errno);
@@ -81,6 +82,7 @@ int file_end(struct unpack *u)
 {
 	struct timespec times[2];
 
+	u->file.growing = false;
 	times_of(&u->member, times);
 	if (u->file.end < u->member.size && ftruncate(u->file.fd, (off_t)u->member.size) != 0)
 		return unpack_fail_errno(u, u->name, errno);
