@@ -128,7 +128,7 @@ static size_t download_data(struct agent_chan *c, unsigned int stream, const uin
 static void download_drained(struct op *op)
 {
 	struct download *d = download_of(op);
-	size_t used = download_take(d, buf_head(&d->kept), d->kept.len);
+	size_t used = d->kept.len ? download_take(d, buf_head(&d->kept), d->kept.len) : 0;
 
 	buf_consume(&d->kept, used);
 	buf_trim(&d->kept, DOWNLOAD_STEP);

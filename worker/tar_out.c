@@ -31,6 +31,9 @@ static int out_member(struct tar_out *t, const struct entry *e)
 {
 	const struct entry_member *m = &e->u.member;
 
+	/* Readers take what ends in a slash for a directory, which has no data. */
+	if (e->path[m->path_len - 1] == '/')
+		return -EBADMSG;
 	t->member = *m;
 	memcpy(t->path, e->path, m->path_len);
 	t->path[m->path_len] = '\0';

@@ -69,11 +69,18 @@ static int take(void *ctx, const struct entry *e)
 		REQUIRE(e->u.done.version == AGENT_VERSION);
 		return 0;
 	}
+	add(t, e->text, e->text_len);
+	if (e->type == ENTRY_EXTENTS || e->type == ENTRY_PIECE) {
+		REQUIRE(e->path_len == 0);
+		return 0;
+	}
 	REQUIRE(e->path_len <= ENTRY_PATH_MAX && !memchr(e->path, '\0', e->path_len));
 	REQUIRE(e->path_len > 0 || e->type == ENTRY_PROBLEM);
 	add(t, e->path, e->path_len);
-	add(t, e->text, e->text_len);
-	check_json(e);
+	if (e->type == ENTRY_MEMBER)
+		REQUIRE(!memchr(e->text, '\0', e->text_len));
+	else
+		check_json(e);
 	return 0;
 }
 

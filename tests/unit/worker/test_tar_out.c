@@ -386,6 +386,11 @@ static void lie_data_before_extents(struct buf *b)
 	say_piece(b, 0, "12", 2);
 }
 
+static void lie_slash(struct buf *b)
+{
+	say_file(b, "f/", "x");
+}
+
 static void lie_kind(struct buf *b)
 {
 	say_member(b, (struct entry_member){.kind = ENTRY_KINDS}, "f", "");
@@ -409,6 +414,7 @@ static void (*const lies[])(struct buf *b) = {
     lie_over_two_extents,
     lie_extent_left_out,
     lie_data_before_extents,
+    lie_slash,
     lie_kind,
 };
 
