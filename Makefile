@@ -97,6 +97,7 @@ BENCH_SRC := tests/bench/bench.c tests/bench/bench_acquire.c tests/bench/bench_b
 	tests/bench/bench_calls.c tests/bench/bench_counter.c tests/bench/bench_daemon.c tests/bench/bench_dir.c \
 	tests/bench/bench_events.c tests/bench/bench_files.c tests/bench/bench_flat.c tests/bench/bench_fleet.c tests/bench/bench_http.c \
 	tests/bench/bench_recovery.c tests/bench/bench_report.c tests/bench/bench_restart.c
+BENCH_SRC += tests/bench/bench_tar.c
 SBXD_SRC := $(SUPERVISOR_SRC) $(POOL_SRC) $(CONFIG_SRC)
 
 # ---- programs ------------------------------------------------------------------------------------------------------

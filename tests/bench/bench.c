@@ -20,6 +20,7 @@ static const struct section {
     {"run", bench_run, "a command in a box", false},
     {"read", bench_read, "a large file from a box", false},
     {"files", bench_files, "a search in a box", false},
+    {"tar", bench_tar, "many small files into a box", false},
     {"memory", bench_memory, "an idle box", false},
     {"events", bench_events, "acquires while somebody follows the events", false},
     {"recovery", bench_recovery, "acquire of a box whose worker is killed", false},
