@@ -3,9 +3,9 @@
  * on standard input (wire/entry.h), into the box. If it is killed, what was done stays.
  *
  * The path is a directory, made if it is missing, and the members go into it. Only when the archive
- * is one file and nothing else, and the path is no directory and need not be one, the path is that
- * file, whatever it is called in the archive. That is known at the end: until then it is held under
- * a temporary name.
+ * is one file and nothing else, of a name without directories, and the path is no directory and
+ * need not be one, the path is that file, whatever it is called in the archive: so BoxLite's
+ * clients send a file. That is known at the end: until then it is held under a temporary name.
  */
 #include "guest/files/unpack.h"
 
@@ -108,7 +108,8 @@ static int decide_target(struct unpack *u, bool *held)
 {
 	struct unpack_spot spot;
 
-	*held = u->member.kind == ENTRY_FILE && !u->directory && u->name[0] != '\0';
+	*held = u->member.kind == ENTRY_FILE && !u->directory && u->name[0] != '\0' &&
+		strchr(u->name, '/') == NULL;
 	if (!*held)
 		return dest_make(u);
 	if (dest_find_spot(u, &spot) < 0)

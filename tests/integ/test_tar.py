@@ -129,8 +129,10 @@ class Upload(TarTest):
         self.upload("/tmp/one/dir/", ("in.txt", b"2"))
         self.upload("/tmp/one/dot/.", ("in.txt", b"3"))
         self.upload("/tmp/one//x/./y", ("in.txt", b"4"))
+        self.upload("/tmp/one/named", ("sub/in.txt", b"5"))  # that is no file of a client's, but a tree
         self.assertEqual(self.tree("/tmp/one"), [
-            "dir d 755 ", "dir/in.txt f 644 ", "dot d 755 ", "dot/in.txt f 644 ", "new d 755 ", "new/in.txt f 644 ",
+            "dir d 755 ", "dir/in.txt f 644 ", "dot d 755 ", "dot/in.txt f 644 ",
+            "named d 755 ", "named/sub d 755 ", "named/sub/in.txt f 644 ", "new d 755 ", "new/in.txt f 644 ",
             "new/name.txt f 644 ", "x d 755 ", "x/y f 644 "])
         # A link at its end is followed, as by fs/write, also one that leads to nothing yet.
         self.sh("ln -s real /tmp/one/link; ln -s /tmp/one/l1 /tmp/one/l2; ln -s sub/l0 /tmp/one/l1; echo old > /tmp/one/real")
