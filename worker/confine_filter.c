@@ -56,6 +56,9 @@ static const uint32_t allowed[] = {
     SYS_gettid,
     SYS_lseek,
     SYS_madvise,
+#ifdef SYS_map_shadow_stack
+    SYS_map_shadow_stack, /* makecontext(), where the C library was told to use them */
+#endif
     SYS_mremap,
     SYS_munmap,
     SYS_nanosleep,
