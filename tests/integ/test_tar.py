@@ -322,7 +322,7 @@ class Hostile(TarTest):
         self.assertEqual(self.state(), self.before)
         self.assertEqual(self.sh("cat /tmp/dest/sub/file /tmp/dest/sub/x; stat -c %F /tmp/dest/sub/file"), "newinsideregular file\n")
 
-    def test_links_in_the_archive(self):
+    def test_report_13_links_in_the_archive_lead_nowhere(self):
         for target in ("/tmp/outside", "../outside", "sub/../../outside", "/", ".."):
             self.expect(self.put("/tmp/dest", archive(member("l", tarfile.SYMTYPE, link=target), ("l/file", b"evil"))), 400, "invalid_path", "l/file")
             self.assertEqual(self.state(), self.before)
