@@ -100,7 +100,8 @@ static void fill_state(const struct sbxd *s, const struct pool_box *b, struct sl
 {
 	const struct worker *w = s->workers[b->slot];
 
-	if (part->state_ns != b->state_since || part->state != b->state)
+	if (part->state_ns != b->state_since || part->state != b->state ||
+	    ((part->flags ^ b->flags) & SLOT_FLAGS_REST))
 		part->updated_wall_ms = clock_wall_ms();
 	if (part->state != b->state)
 		count_state(s, part->state, b->state);

@@ -119,7 +119,7 @@ int agent_get_string(struct agent_cursor *c, const char **out, size_t *len)
 	return 0;
 }
 
-#define AGENT_EXEC_FLAGS \
+#define AGENT_EXEC_FLAGS                                                               \
 	(AGENT_EXEC_TTY | AGENT_EXEC_NO_STDIN | AGENT_EXEC_SHELL | AGENT_EXEC_NARROW | \
 	    AGENT_EXEC_HELPER)
 

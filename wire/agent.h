@@ -124,7 +124,7 @@ struct agent_exec {
 #define AGENT_EXEC_NARROW                                                                         \
 	8U /* the first credit of stdout and stderr is AGENT_WINDOW_NARROW: nobody reads them yet \
 	    */
-#define AGENT_EXEC_HELPER                                                                       \
+#define AGENT_EXEC_HELPER                                                                        \
 	16U /* argv are the arguments of sbx-files (wire/entry.h), which runs as the guest's own \
 	      user, in "/", without environment; none of that and no terminal can be asked for */
 

@@ -41,7 +41,8 @@ int command_check_strings(const char *name, json_t *array, struct err *err);
 int command_check_cwd(const char *name, const char *cwd, enum api_error *e, struct err *err);
 
 /*
- * Builds the payload of AGENT_EXEC. s: as for run_request_parse(). 0, or -E2BIG or -ENOMEM with *e and *err.
+ * Builds the payload of AGENT_EXEC. s: as for run_request_parse(). 0, or -E2BIG or -ENOMEM with *e
+ * and *err.
  */
 int command_build(struct buf *b, const struct command_fields *f, const struct service *s,
     enum api_error *e, struct err *err);

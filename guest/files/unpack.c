@@ -252,13 +252,7 @@ static int unpack_begin(struct unpack *u)
 
 int unpack_run(char *const *args)
 {
-	static struct unpack u = {
-	    .root = -1,
-	    .dest = -1,
-	    .spot_dir = -1,
-	    .parent = -1,
-	    .file = {.fd = -1, .dir = -1},
-	};
+	static struct unpack u; /* without initial values: those would be pages of the program */
 	const struct option_field fields[] = {
 	    {"path", OPTION_TEXT, &u.path},
 	    {"overwrite", OPTION_FLAG, &u.overwrite},
@@ -268,6 +262,11 @@ int unpack_run(char *const *args)
 
 	if (rc != 0)
 		return rc;
+	u.root = -1;
+	u.dest = -1;
+	u.spot_dir = -1;
+	u.parent = -1;
+	u.file = (struct unpack_file){.fd = -1, .dir = -1};
 	if (unpack_begin(&u) == 0)
 		unpack_stdin(&u);
 	file_drop(&u);

@@ -93,6 +93,7 @@ static void check_part(const struct board *x, const struct pool_box *b)
 	RIG_CHECK(r, part.state_ns == b->state_since && part.parked_ns == b->parked);
 	RIG_CHECK(r, part.acquires == b->acquires && part.source == b->source);
 	RIG_CHECK(r, part.owner_uid == b->uid && !strcmp(part.token, b->token));
+	RIG_CHECK(r, part.flags == b->flags && !strcmp(part.box_name, b->name));
 	RIG_CHECK(r, !memcmp(part.identity, b->identity, sizeof(part.identity)));
 	RIG_CHECK(r, !memcmp(part.spec_digest, b->spec.digest, sizeof(part.spec_digest)));
 	RIG_CHECK(r, !strcmp(part.last_error, b->last_error));

@@ -151,6 +151,35 @@ static void test_leases_of_a_live_box_are_kept(void **state)
 	assert_int_equal(shown.id, 77);
 }
 
+/* It is found by its name, is what it was, and the next supervisor's successor will see that, too.
+ */
+static void test_a_made_box_stays_what_it_is(void **state)
+{
+	struct left *l = *state;
+	struct slot_sup part = box(l, SLOT_ACTIVE, 1);
+	const struct pool_box *b;
+
+	part.leases = 1;
+	part.lease_span = 1;
+	part.flags = SLOT_FLAG_ANONYMOUS | SLOT_FLAG_NO_USER | SLOT_FLAG_MADE | SLOT_FLAG_STOPPED;
+	memset(part.user, 0, sizeof(part.user));
+	memset(part.thread, 0, sizeof(part.thread));
+	(void)snprintf(part.box_name, sizeof(part.box_name), "build-1");
+	lease_publish(&l->s->seg.slots[2], 0, 22, 0, UINT64_MAX);
+	leave(l, 2, &part);
+	assert_int_equal(take_over(l), 1);
+	b = pool_box_named(l->s->pool, part.owner_uid, "build-1");
+	assert_non_null(b);
+	assert_int_equal(b->slot, 2);
+	assert_string_equal(b->token, part.token);
+	assert_int_equal(b->flags, part.flags | SLOT_FLAG_ADOPTED);
+	assert_int_equal(b->lease_count, 1);
+	assert_null(pool_box_named(l->s->pool, part.owner_uid + 1, "build-1"));
+	assert_table(l);
+	assert_string_equal(l->s->seg.slots[2].sup.box_name, "build-1");
+	assert_int_equal(l->s->seg.slots[2].sup.flags, b->flags);
+}
+
 static void test_a_pid_that_another_process_has_now_is_no_worker(void **state)
 {
 	struct left *l = *state;
@@ -215,6 +244,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_leases_of_a_live_box_are_kept, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_a_made_box_stays_what_it_is, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(
 		test_a_pid_that_another_process_has_now_is_no_worker, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(

@@ -29,10 +29,8 @@ struct parsed {
 
 static void parse(struct parsed *p, const char *json)
 {
-	const struct service s = {.env = box_env,
-	    .env_len = sizeof(box_env),
-	    .default_cwd = "",
-	    .default_user = ""};
+	const struct service s = {
+	    .env = box_env, .env_len = sizeof(box_env), .default_cwd = "", .default_user = ""};
 
 	memset(p, 0, sizeof(*p));
 	p->rc = exec_request_parse((const uint8_t *)json, strlen(json), &s, &p->r, &p->e, &p->err);
