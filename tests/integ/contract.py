@@ -6,6 +6,7 @@ Violation where it is read. `violations` keeps them all, for those that nobody s
 
 import json
 import os
+import re
 from urllib.parse import unquote_to_bytes
 
 import wiretap
@@ -15,6 +16,7 @@ from contract_schema import Invalid, Validator
 
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/openapi.yaml")
 METHODS = ("get", "head", "put", "post", "delete")
+REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,39}")
 # Answers that need not know the request's id: its head could not be read, or nobody looked at it.
 NAMELESS = {"malformed_request", "head_too_large", "timeout", "too_many_connections"}
 
@@ -153,8 +155,12 @@ class Contract(Validator):
         for needs, header in (("405", "allow"), ("401", "www-authenticate")):
             if status == needs and header not in response.headers:
                 raise Invalid(f"without the header {header}")
-        if status[0] in "12" and "x-request-id" not in response.headers:
-            raise Invalid("without X-Request-Id")
+        if status[0] in "12":
+            asked, told = request.headers.get("x-request-id", ""), response.headers.get("x-request-id", "")
+            if told != asked if REQUEST_ID.fullmatch(asked) else not REQUEST_ID.fullmatch(told):
+                raise Invalid(f"X-Request-Id: {told!r} for {asked!r}")
+            if response.headers.get("traceparent", "") not in ("", request.headers.get("traceparent")):
+                raise Invalid(f"traceparent: {response.headers['traceparent']!r}")
         return content.get(kind)
 
     def check_error(self, op, response, value):

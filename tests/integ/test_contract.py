@@ -245,6 +245,16 @@ class Answers(DaemonTest):
         self.ask("PUT", f"{box}/files?path=/tmp/up/&overwrite=true", tar_of("f", b"x"), want=204)
         self.ask("GET", f"{box}/files?path=/tmp/up&follow_symlinks=false")
 
+    def flags(self, box):
+        """They are spelled in one way, everywhere."""
+        for method, path in (("PUT", f"{box}/fs/write?path=/tmp/g&append="), ("GET", f"{box}/fs/stat?path=/tmp&follow="),
+                             ("GET", f"{box}/files?path=/tmp/up&follow_symlinks="), ("GET", "/v1/boxes?all="), ("HEAD", "/v1/events?follow=")):
+            for value in ("0", "1", "true", "false"):
+                self.ask(method, path + value)
+            self.ask(method, path + "yes", want=400)
+        self.ask("DELETE", f"{box}?force=maybe", want=400)
+        self.ask("DELETE", f"{box}?force=0", want=409)
+
     def made_boxes(self):
         r = self.ask("POST", "/v1/boxes", {"name": "contract", "cpus": 1, "env": {"A": "b"}}, {"Idempotency-Key": "k"}, want=201)
         box = f"/v1/boxes/{r.json['box_id']}"
@@ -280,6 +290,7 @@ class Answers(DaemonTest):
         box = f"/v1/boxes/{got['box_id']}"
         self.commands(box)
         self.files(box)
+        self.flags(box)
         self.made_boxes()
         self.ask("POST", f"{box}/release", {"lease_id": got["lease_id"]})
         self.ask("POST", "/v1/pool/reset")
