@@ -32,8 +32,8 @@ struct reply {
 	bool open;
 	bool done;
 	bool started;
-	bool no_credit; /* the test gives credit itself */
-	uint8_t started_with[64];
+	bool no_credit;			 /* the test gives credit itself */
+	uint8_t started_with[64 + 4096]; /* a link's text may be as long as a path */
 	size_t started_len;
 	bool failed;
 	struct agent_end end;
