@@ -1,5 +1,6 @@
 """docs/openapi.yaml itself: it is sound, it has every route and every error of the server, and all of it is answered."""
 
+import glob
 import io
 import os
 import re
@@ -56,6 +57,8 @@ class Document(unittest.TestCase):
         self.assertLessEqual(set(self.doc), {"openapi", "info", "servers", "security", "tags", "paths", "components"})
         self.assertTrue({"title", "version", "license"} <= set(self.doc["info"]))
         tags = {t["name"] for t in self.doc["tags"]}
+        for tag in self.doc["tags"]:
+            self.assertEqual(set(tag), {"name", "description"})
         ids = [op.id for op in self.c.operations]
         self.assertEqual(len(ids), len(set(ids)), "an operationId stands twice")
         for path, item in self.doc["paths"].items():
@@ -73,7 +76,8 @@ class Document(unittest.TestCase):
                 for p in op.parameters:
                     self.assertIn(p["in"], ("path", "query", "header"))
                     self.assertTrue(p.get("required") or p["in"] != "path")
-                    self.assertIn("schema", p)
+                    self.assertLessEqual({"name", "in", "schema"}, set(p))
+                    self.assertLessEqual(set(p), {"name", "in", "schema", "required", "description"})
 
     def test_references_lead_somewhere_and_nothing_is_left_over(self):
         used = set()
@@ -108,6 +112,8 @@ class Document(unittest.TestCase):
         for what, status, r in responses:
             with self.subTest(what):
                 self.assertTrue(r["description"])
+                self.assertLessEqual(set(r), {"description", "headers", "content", "x-reasons", "x-text-messages", "x-text-orders"})
+                self.assertTrue(all(isinstance(why, str) for why in r.get("x-reasons", {}).values()))
                 if status[0] in "45":
                     self.assertEqual(r["content"], {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorResponse"}}})
                     self.assertTrue(r["x-reasons"])
@@ -126,6 +132,24 @@ class Document(unittest.TestCase):
         listed = {r for op in self.c.operations for s in op.responses.values() for r in s.get("x-reasons", ())}
         listed |= {r for part in (self.c.any, self.c.undocumented) for rs in part.values() for r in rs}
         self.assertEqual(set(self.c.errors) - listed, set(), "errors that no operation has")
+
+    def test_every_name_that_the_server_reads_is_documented(self):
+        read = set()
+        for path in glob.glob(f"{ROOT}/supervisor/*.c") + glob.glob(f"{ROOT}/worker/*.c"):
+            source = slurp(path)
+            read |= set(re.findall(r'http_query_(?:get|flag)\(\s*[\w>.-]+,\s*"(\w+)"', source))
+            read |= set(re.findall(r'(?:files_take_\w+|attach_take_switch)\(\s*c, h, "(\w+)"', source))
+            read |= set(re.findall(r'\.(?:from|to|flag_name) = "(\w+)"', source))
+            read |= set(re.findall(r'\{(?:\.name = )?"(\w+)",\s*(?:\.type = )?JSON_FIELD_', source))
+            judged = re.search(r"\} judged\[\] = \{(.*?)\n\};", source, re.S)
+            read |= set(re.findall(r'\{"(\w+)"', judged.group(1))) if judged else set()
+        self.assertGreater(len(read), 50)
+        documented = {p["name"] for op in self.c.operations for p in op.parameters}
+        tops = [op.node["requestBody"]["content"].get("application/json", {}).get("schema") for op in self.c.operations if "requestBody" in op.node]
+        for top in [*filter(None, tops), self.doc["components"]["schemas"]["AttachOrder"]]:
+            for schema in schemas_below(self.c.resolve(top)):
+                documented |= set(schema.get("properties", ()))
+        self.assertEqual(read - documented, set())
 
     def test_names_are_those_of_the_server(self):
         """What is an enumeration here and a table there."""
