@@ -324,6 +324,59 @@ class Answers(DaemonTest):
             self.assertEqual(wanted - {(s, t) for i, s, t in contract.answered if i == op.id}, set(), f"{op.id}: never answered so")
 
 
+class Refusals(DaemonTest):
+    """Questions that make no sense where they are asked; each answer is held to the contract, too."""
+
+    PREPARE = "mkdir -m 700 /tmp/private; mkfifo /tmp/fifo; ln -s loop /tmp/loop; mkdir -p /tmp/full/x; touch /tmp/file"
+    NOBODY = {"command": "true", "user": "nobody"}
+    CASES = (
+        ("POST", "run", {**NOBODY, "cwd": "/tmp/private"}, 403, "permission_denied"),
+        ("POST", "exec", {**NOBODY, "working_dir": "/tmp/private"}, 422, "execution_failed"),
+        ("POST", "run", {**NOBODY, "cwd": "/tmp/file"}, 400, "not_a_directory"),
+        ("POST", "run", {**NOBODY, "cwd": "/tmp/nothing"}, 404, "not_found"),
+        ("POST", "exec", {**NOBODY, "working_dir": "/tmp/nothing"}, 422, "execution_failed"),
+        ("POST", "run", {**NOBODY, "cwd": "/tmp/../tmp"}, 400, "invalid_path"),
+        ("POST", "run", {"argv": ["true", "x" * 200000]}, 413, "too_large"),
+        ("POST", "exec", {"command": "true", "no_such_member": 1}, 400, "invalid_argument"),
+        ("GET", "executions/exec-0000000000000000/attach", None, 404, "not_found"),
+        ("POST", "executions/exec-0000000000000000/signal", {"signal": 9}, 404, "not_found"),
+        ("GET", "fs/read?path=/tmp/fifo", None, 400, "invalid_argument"),
+        ("GET", "fs/read?path=/tmp//file", None, 400, "invalid_path"),
+        ("GET", "fs/read?path=/tmp/loop", None, 400, "invalid_path"),
+        ("GET", "fs/read?path=/tmp", None, 400, "is_directory"),
+        ("GET", "fs/read?path=/tmp/file&offset=1&start_line=1", None, 400, "invalid_argument"),
+        ("PUT", "fs/write?path=/tmp/none/file", b"", 404, "not_found"),
+        ("PUT", "fs/write?path=/tmp/file/x", b"", 400, "not_a_directory"),
+        ("PUT", "fs/write?path=/proc/sys/kernel/hostname&append=1", b"x", 403, "permission_denied"),
+        ("GET", "fs/stat?path=/" + "n" * 300, None, 400, "invalid_path"),
+        ("GET", "fs/list?path=/tmp/file", None, 400, "not_a_directory"),
+        ("GET", "fs/glob?path=/tmp&pattern=/x", None, 400, "invalid_pattern"),
+        ("GET", "fs/grep?path=/tmp&pattern=(", None, 400, "invalid_pattern"),
+        ("POST", "fs/mkdir", {"path": "/tmp/file"}, 409, "already_exists"),
+        ("DELETE", "fs?path=/tmp/full", None, 409, "not_empty"),
+        ("DELETE", "fs?path=/", None, 409, "busy"),
+        ("POST", "fs/rename", {"from": "/tmp", "to": "/tmp/x"}, 400, "invalid_argument"),
+        ("POST", "fs/rename", {"from": "/usr/bin/true", "to": "/tmp/x"}, 400, "cross_device"),
+        ("POST", "fs/rename", {"from": "/tmp/file", "to": "/tmp/full", "overwrite": True}, 400, "is_directory"),
+        ("GET", "files?path=/tmp/fifo", None, 400, "invalid_argument"),
+        ("PUT", "files?path=/tmp/new", b"no archive", 400, "invalid_argument"),
+        ("PUT", "files?path=/tmp/file/", tar_of("x", b""), 400, "not_a_directory"),
+        ("HEAD", "fs/read?path=/tmp/file", None, 405, None),
+        ("POST", "stop", {"timeout_seconds": -1}, 400, "invalid_argument"),
+        ("POST", "stop", None, 409, "invalid_state"),
+        ("GET", "fs/nothing", None, 404, "not_found"),
+        ("DELETE", "", None, 404, "not_found"),
+    )
+
+    def test_each_is_answered_as_documented(self):
+        box = self.d.acquire("contract", "refused")["box_id"]
+        self.d.sh(box, self.PREPARE)
+        for method, what, body, status, reason in self.CASES:
+            with self.subTest(f"{method} {what:.60} {str(body):.60}"):
+                r = self.d.request(method, f"/v1/boxes/{box}/{what}", body)
+                self.assertEqual((r.status, r.reason if reason else None), (status, reason), r)
+
+
 class FakeServer:
     """Answers one connection to a socket that is called as a daemon's."""
 
