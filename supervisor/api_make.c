@@ -105,7 +105,7 @@ static int begin(struct sbxd *s, struct client *c, const struct make_request *r,
 	if (rc == 0)
 		rc = making_begin(s, q.uid, q.id.token, r, key, &m);
 	*e = rc == -EPERM ? API_PERMISSION_DENIED : rc == -EMSGSIZE ? API_TOO_LARGE : API_INTERNAL;
-	if (rc < 0)
+	if (rc != 0)
 		return rc;
 	rc = making_join(m, c);
 	if (rc < 0) {
