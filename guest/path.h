@@ -16,6 +16,7 @@
 #include "wire/agent.h"
 
 #define PATH_LEN_MAX 4095U
+#define PATH_INVALID "not an absolute path without empty, \".\" or \"..\" components"
 
 /* Checks n bytes (not NUL-terminated). A slash at the end is allowed only for "/" itself. */
 bool path_is_valid(const char *path, size_t n);

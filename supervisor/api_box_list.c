@@ -84,12 +84,9 @@ static int parse_query(const char *query, struct list_query *q, const char **wha
 	q->any_status = rc == -ENOENT;
 	if (rc != -ENOENT && (rc < 0 || parse_status(text, &q->status) < 0))
 		return -EINVAL;
-	*what = "all: true or false is expected";
-	rc = http_query_get(query, "all", text, sizeof(text));
-	if (rc != -ENOENT && (rc < 0 || (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)))
-		return -EINVAL;
-	q->all_uids = rc != -ENOENT && !strcmp(text, "true");
-	return 0;
+	*what = "all: 0, 1, true or false is expected";
+	rc = http_query_flag(query, "all", &q->all_uids);
+	return rc < 0 ? rc : 0;
 }
 
 /* An admin may ask for those of other uids, too, and for what is nobody's: the stock, and slots of

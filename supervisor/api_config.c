@@ -2,12 +2,12 @@
  * token. Runs in sbxd; holds no state. */
 #include "lib/clock.h"
 #include "supervisor/client.h"
+#include "supervisor/make_request.h"
 #include "supervisor/routes.h"
 #include "supervisor/sbxd.h"
 #include "wire/json.h"
 
 #define CONFIG_JSON_MAX 8192U
-#define CONFIG_EXECUTIONS 64U	       /* at once, of one box */
 #define CONFIG_TIMEOUT_MAX 1000000000U /* seconds that a command may be given */
 #define CONFIG_SECURITY "standard"     /* a box is as closed as it can be: there is one way */
 #define MIB_PER_GIB 1024U
@@ -59,11 +59,11 @@ static void put_capabilities(struct json_out *j, const struct config *c)
 {
 	json_object_begin(j, "capabilities");
 	put_abilities(j);
-	json_put_uint(j, "max_cpus", CONFIG_CPUS_MAX);
-	json_put_uint(j, "max_memory_mib", CONFIG_MEMORY_MIB_MAX);
-	json_put_uint(j, "max_disk_size_gb", CONFIG_DISK_MIB_MAX / MIB_PER_GIB);
+	json_put_uint(j, "max_cpus", MAKE_CPUS_MAX);
+	json_put_uint(j, "max_memory_mib", MAKE_MEMORY_MIB_MAX);
+	json_put_uint(j, "max_disk_size_gb", MAKE_DISK_GB_MAX);
 	json_put_uint(j, "max_boxes_per_path_prefix", c->max_boxes);
-	json_put_uint(j, "max_concurrent_executions", CONFIG_EXECUTIONS);
+	json_put_uint(j, "max_concurrent_executions", c->max_executions);
 	json_put_uint(j, "file_transfer_max_bytes", c->limits.file_bytes);
 	json_put_uint(j, "exec_timeout_max_seconds", CONFIG_TIMEOUT_MAX);
 	json_array_begin(j, "supported_security_presets");

@@ -163,7 +163,6 @@ static int parse_seq(const char *text, uint64_t *out)
 static int parse_args(const struct http_head *head, struct events_args *a, struct err *err)
 {
 	char since[24] = "";
-	char follow[4] = "1";
 	int rc = http_query_get(head->query, "since", since, sizeof(since));
 
 	if (rc != -ENOENT && (rc < 0 || parse_seq(since, &a->since) < 0))
@@ -175,10 +174,9 @@ static int parse_args(const struct http_head *head, struct events_args *a, struc
 			    err, EINVAL, "Last-Event-ID: the number of a record is expected");
 		a->has_since = true;
 	}
-	rc = http_query_get(head->query, "follow", follow, sizeof(follow));
-	if (rc != -ENOENT && (rc < 0 || (strcmp(follow, "0") != 0 && strcmp(follow, "1") != 0)))
-		return err_set(err, EINVAL, "follow: 0 or 1 is expected");
-	a->follow = follow[0] == '1';
+	a->follow = true;
+	if (http_query_flag(head->query, "follow", &a->follow) < 0)
+		return err_set(err, EINVAL, "follow: 0, 1, true or false is expected");
 	return 0;
 }
 

@@ -11,6 +11,11 @@
 #include "lib/err.h"
 #include "wire/api_error.h"
 
+#define MAKE_CPUS_MAX 32 /* BoxLite's */
+#define MAKE_MEMORY_MIB_MIN 128
+#define MAKE_MEMORY_MIB_MAX (1 << 20)
+#define MAKE_DISK_GB_MAX (1 << 14)
+
 /* Texts and env lie in the parsed body. 0 and NULL: not said. */
 struct make_request {
 	const char *name;

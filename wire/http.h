@@ -130,6 +130,9 @@ int http_split_path(const char *path, char *storage, size_t size, const char **s
  */
 int http_query_get(const char *query, const char *key, char *out, size_t size);
 
+/* A flag of a query: 0, 1, false or true. 1: *out is set; 0: it is not there; -EINVAL. */
+int http_query_flag(const char *query, const char *key, bool *out);
+
 /* Appends `text` percent-encoded (everything but unreserved characters and, if keep_slash, '/'). */
 int http_put_escaped(struct buf *out, const char *text, bool keep_slash)
     __attribute__((warn_unused_result));

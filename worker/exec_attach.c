@@ -284,22 +284,13 @@ static const struct conn_ws_ops attach_ops = {
 /* A switch of the query. 0, or -EINVAL after answering. */
 static int attach_take_switch(struct conn *c, const struct http_head *h, const char *key, bool *out)
 {
-	char value[8];
 	char text[64];
-	int n = http_query_get(h->query, key, value, sizeof(value));
 
-	if (n == -ENOENT)
+	if (http_query_flag(h->query, key, out) >= 0)
 		return 0;
-	if (n >= 0 && (!strcmp(value, "1") || !strcmp(value, "true"))) {
-		*out = true;
-	} else if (n >= 0 && (!strcmp(value, "0") || !strcmp(value, "false"))) {
-		*out = false;
-	} else {
-		(void)snprintf(text, sizeof(text), "%s must be 0, 1, false or true", key);
-		conn_fail(c, API_INVALID_ARGUMENT, text);
-		return -EINVAL;
-	}
-	return 0;
+	(void)snprintf(text, sizeof(text), "\"%s\" must be 0, 1, true or false", key);
+	conn_fail(c, API_INVALID_ARGUMENT, text);
+	return -EINVAL;
 }
 
 /* 0, or -EINVAL after answering. */

@@ -92,28 +92,36 @@ int files_take_text(struct conn *c, const struct http_head *h, const char *key, 
 
 int files_take_flag(struct conn *c, const struct http_head *h, const char *key, bool *out)
 {
-	static const char *const names[] = {"0", "false", "1", "true"};
 	char why[96];
-	char text[8];
-	int n = http_query_get(h->query, key, text, sizeof(text));
+	int rc = http_query_flag(h->query, key, out);
 
-	if (n == -ENOENT)
-		return 0;
-	for (size_t i = 0; n > 0 && i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(text, names[i]))
-			continue;
-		*out = i >= 2;
-		return 1;
-	}
+	if (rc >= 0)
+		return rc;
 	(void)snprintf(why, sizeof(why), "\"%s\" must be 0, 1, true or false", key);
 	conn_fail(c, API_INVALID_ARGUMENT, why);
-	return -EINVAL;
+	return rc;
+}
+
+/* What a number may be. */
+static void number_refuse(struct conn *c, const char *key, int base, uint64_t least, uint64_t most)
+{
+	char why[128];
+	int n = snprintf(why, sizeof(why),
+	    base == 8 ? "\"%s\" must be an octal number" : "\"%s\" must be a decimal number", key);
+
+	if (most < INT64_MAX)
+		(void)snprintf(why + n, sizeof(why) - (size_t)n,
+		    base == 8 ? " from %llo to %llo" : " from %llu to %llu",
+		    (unsigned long long)least, (unsigned long long)most);
+	else if (least > 0)
+		(void)snprintf(
+		    why + n, sizeof(why) - (size_t)n, ", at least %llu", (unsigned long long)least);
+	conn_fail(c, API_INVALID_ARGUMENT, why);
 }
 
 int files_take_number(struct conn *c, const struct http_head *h, const char *key, int base,
     uint64_t least, uint64_t most, uint64_t *out)
 {
-	char why[96];
 	char text[24];
 	uint64_t value = 0;
 	char *end = text;
@@ -128,9 +136,7 @@ int files_take_number(struct conn *c, const struct http_head *h, const char *key
 		*out = value;
 		return 1;
 	}
-	(void)snprintf(why, sizeof(why), "\"%s\" must be %s number", key,
-	    base == 8 ? "an octal" : "a decimal");
-	conn_fail(c, API_INVALID_ARGUMENT, why);
+	number_refuse(c, key, base, least, most);
 	return -EINVAL;
 }
 
