@@ -9,10 +9,7 @@
 #include "wire/control.h"
 #include "wire/json.h"
 
-#define CPUS_MAX 32 /* BoxLite's */
 #define MEMORY_MIN 128
-#define MEMORY_MAX (1 << 20) /* MiB */
-#define DISK_GB_MAX (1 << 14)
 
 /* ---- what cannot be had ---- */
 
@@ -240,9 +237,9 @@ int make_request_take(
 	const struct json_field fields[] = {
 	    {"name", JSON_FIELD_STRING, &r.name, 0, 0},
 	    {"image", JSON_FIELD_STRING, &r.image, 0, 0},
-	    {"cpus", JSON_FIELD_INT, &r.cpus, 1, CPUS_MAX},
-	    {"memory_mib", JSON_FIELD_INT, &r.memory_mib, MEMORY_MIN, MEMORY_MAX},
-	    {"disk_size_gb", JSON_FIELD_INT, &r.disk_gb, 1, DISK_GB_MAX},
+	    {"cpus", JSON_FIELD_INT, &r.cpus, 1, MAKE_CPUS_MAX},
+	    {"memory_mib", JSON_FIELD_INT, &r.memory_mib, MEMORY_MIN, MAKE_MEMORY_MIB_MAX},
+	    {"disk_size_gb", JSON_FIELD_INT, &r.disk_gb, 1, MAKE_DISK_GB_MAX},
 	    {"working_dir", JSON_FIELD_STRING, &r.working_dir, 0, 0},
 	    {"user", JSON_FIELD_STRING, &r.user, 0, 0},
 	    {"env", JSON_FIELD_OBJECT, &r.env, 0, 0},
