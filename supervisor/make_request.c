@@ -219,9 +219,6 @@ static int check(const struct make_request *r, enum api_error *e, struct err *er
 {
 	if (r->name && check_name(r->name, err) < 0)
 		return -EINVAL;
-	if (r->image && (!*r->image || strlen(r->image) >= SHM_IMAGE_LEN))
-		return err_set(
-		    err, EINVAL, "\"image\": 1 to %u bytes are expected", SHM_IMAGE_LEN - 1);
 	if (r->user && strlen(r->user) >= CTL_USER)
 		return err_set(
 		    err, EINVAL, "\"user\": at most %d bytes are expected", CTL_USER - 1);
