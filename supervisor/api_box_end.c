@@ -34,19 +34,18 @@ int api_parse_lease(const char *text, uint64_t *id)
 void api_delete_box(struct sbxd *s, struct client *c, const struct route_call *call)
 {
 	const struct pool_box *b;
-	char force[8] = "";
-	int rc = http_query_get(call->head->query, "force", force, sizeof(force));
+	struct err err = {0};
+	bool force = false;
+	int rc;
 
-	if (rc != -ENOENT &&
-	    (rc < 0 || (strcmp(force, "true") != 0 && strcmp(force, "false") != 0))) {
-		client_reply_error(c, API_INVALID_ARGUMENT, "force: true or false is expected");
+	if (http_query_flag(call->head->query, "force", &force, &err) < 0) {
+		client_reply_error(c, API_INVALID_ARGUMENT, err.text);
 		return;
 	}
 	b = api_find_box(s, c, call->match->id);
 	if (!b)
 		return;
-	rc = pool_remove(
-	    s->pool, loop_now(s->loop), b->uid, b->token, !strcmp(force, "true"), client_req(c));
+	rc = pool_remove(s->pool, loop_now(s->loop), b->uid, b->token, force, client_req(c));
 	if (rc == 0)
 		client_wait(c);
 	else if (rc == -EBUSY)

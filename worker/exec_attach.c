@@ -281,27 +281,6 @@ static const struct conn_ws_ops attach_ops = {
 
 /* ---- its beginning ---- */
 
-/* A switch of the query. 0, or -EINVAL after answering. */
-static int attach_take_switch(struct conn *c, const struct http_head *h, const char *key, bool *out)
-{
-	char value[8];
-	char text[64];
-	int n = http_query_get(h->query, key, value, sizeof(value));
-
-	if (n == -ENOENT)
-		return 0;
-	if (n >= 0 && (!strcmp(value, "1") || !strcmp(value, "true"))) {
-		*out = true;
-	} else if (n >= 0 && (!strcmp(value, "0") || !strcmp(value, "false"))) {
-		*out = false;
-	} else {
-		(void)snprintf(text, sizeof(text), "%s must be 0, 1, false or true", key);
-		conn_fail(c, API_INVALID_ARGUMENT, text);
-		return -EINVAL;
-	}
-	return 0;
-}
-
 /* 0, or -EINVAL after answering. */
 static int attach_check(struct conn *c, const struct http_head *h, char accept[WS_ACCEPT_LEN],
     bool *writes, bool *replay)
@@ -318,8 +297,12 @@ static int attach_check(struct conn *c, const struct http_head *h, char accept[W
 		conn_fail(c, API_INVALID_ARGUMENT, "this request has no body");
 	if (rc < 0 || h->content_length > 0)
 		return -EINVAL;
-	rc = attach_take_switch(c, h, "stdin", writes);
-	return rc < 0 ? rc : attach_take_switch(c, h, "replay", replay);
+	if (http_query_flag(h->query, "stdin", writes, &err) < 0 ||
+	    http_query_flag(h->query, "replay", replay, &err) < 0) {
+		conn_fail(c, API_INVALID_ARGUMENT, err.text);
+		return -EINVAL;
+	}
+	return 0;
 }
 
 /* Says what nobody has had and nobody can have any more. */

@@ -2,41 +2,11 @@
 #include "worker/files_tar.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "wire/http.h"
 #include "worker/conn.h"
 #include "worker/files.h"
-
-static const struct {
-	const char *text;
-	bool value;
-} booleans[] = {
-    {"true", true},
-    {"false", false},
-    {"1", true},
-    {"0", false},
-};
-
-static int take_boolean(struct conn *c, const struct http_head *h, const char *key, bool *out)
-{
-	char why[96];
-	char text[8];
-	int n = http_query_get(h->query, key, text, sizeof(text));
-
-	if (n == -ENOENT)
-		return 0;
-	for (size_t i = 0; n > 0 && i < sizeof(booleans) / sizeof(booleans[0]); i++) {
-		if (!strcmp(text, booleans[i].text)) {
-			*out = booleans[i].value;
-			return 0;
-		}
-	}
-	(void)snprintf(why, sizeof(why), "\"%s\" must be true or false", key);
-	conn_fail(c, API_INVALID_ARGUMENT, why);
-	return -EINVAL;
-}
 
 /* Takes out empty and "." components; there is no ".." in it. */
 static void clean_path(struct files_tar_query *q)
@@ -71,5 +41,5 @@ int files_tar_take_query(struct conn *c, const struct http_head *h, const char *
 	if (files_take_path(c, h, out->path) < 0)
 		return -EINVAL;
 	clean_path(out);
-	return take_boolean(c, h, flag, &out->flag);
+	return files_take_flag(c, h, flag, &out->flag) < 0 ? -EINVAL : 0;
 }

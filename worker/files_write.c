@@ -111,9 +111,9 @@ static int writer_open(struct writer *w, const struct agent_write *head)
 /* 0, or -EINVAL after answering. */
 static int writer_take_query(struct agent_write *head, struct conn *c, const struct http_head *h)
 {
-	uint64_t append = 0;
+	bool append = false;
 	uint64_t mode = WRITE_MODE;
-	int rc = files_take_number(c, h, "append", 10, 0, 1, &append);
+	int rc = files_take_flag(c, h, "append", &append);
 
 	if (rc < 0)
 		return rc;
