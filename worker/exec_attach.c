@@ -226,7 +226,8 @@ static void attach_text(struct conn_ws *w, const uint8_t *p, size_t n)
 	struct exec_order order;
 	struct err err = {0};
 
-	if (exec_order_parse(p, n, &order, &err) < 0)
+	if (json_check_depth(p, n, w->op.s->limits->json_depth, &err) < 0 ||
+	    exec_order_parse(p, n, &order, &err) < 0)
 		attach_say(a, err.text);
 	else if (a->read_only)
 		attach_say(a, "this client may only read");
