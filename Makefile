@@ -40,8 +40,8 @@ say = $(if $(V),,@echo '  $(1)	$@')
 
 # ---- sources -------------------------------------------------------------------------------------------------------
 
-LIB_SRC := lib/buf.c lib/clock.c lib/err.c lib/fault.c lib/fd.c lib/log.c lib/loop.c lib/proc.c lib/utf8.c
-DIGEST_SRC := lib/digest.c lib/env.c lib/identity.c lib/paths.c
+LIB_SRC := lib/buf.c lib/clock.c lib/env.c lib/err.c lib/fault.c lib/fd.c lib/log.c lib/loop.c lib/proc.c lib/utf8.c
+DIGEST_SRC := lib/digest.c lib/identity.c lib/paths.c
 SHM_SRC := shm/event.c shm/hist.c shm/index.c shm/lease.c shm/names.c shm/reader.c shm/repair.c shm/ring.c \
 	shm/scope_lock.c shm/segment.c shm/segment_attach.c shm/segment_check.c shm/segment_rebuild.c \
 	shm/segment_validate.c shm/slot.c shm/warm.c
