@@ -135,7 +135,7 @@ static void test_helper_fails(void **state)
 	/* It says that all is well, and has not even heard all of it. */
 	h_put(h, "path=/dest", &b, 1000);
 	guest_end(h, guest_expect_helper(h, ARGS), 0, 0, 0);
-	h_expect(h, "\"reason\":\"execution_failed\"");
+	h_expect(h, "\"reason\":\"io\"");
 	/* It cannot be started. */
 	buf_clear(&h->from_worker);
 	h_put(h, "path=/dest", &b, 0);
