@@ -43,6 +43,7 @@ void reader_summarize(const struct reader *r, struct reader_summary *out)
 
 	*out = (struct reader_summary){
 	    .pid = atomic_load(&h->supervisor_pid),
+	    .start = atomic_load(&h->supervisor_start),
 	    .state = atomic_load(&h->supervisor_state),
 	    .generation = atomic_load(&h->supervisor_gen),
 	    .uptime_ns = since(now, atomic_load(&h->started_ns)),
@@ -52,7 +53,7 @@ void reader_summarize(const struct reader *r, struct reader_summary *out)
 	    .waiters = atomic_load(&h->waiters),
 	    .warm = atomic_load(&h->warm_count),
 	};
-	out->alive = segment_supervisor_alive(out->pid, atomic_load(&h->supervisor_start));
+	out->alive = segment_supervisor_alive(out->pid, out->start);
 	for (size_t i = 0; i < SLOT_STATES; i++)
 		out->state_count[i] = atomic_load(&h->state_count[i]);
 	for (size_t i = 0; i < COUNTERS; i++)

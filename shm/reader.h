@@ -16,7 +16,8 @@ struct reader {
 /* The supervisor and the totals, as one moment shows them. */
 struct reader_summary {
 	int32_t pid;
-	bool alive; /* that pid with that start time runs */
+	uint64_t start; /* of that pid, clock ticks since boot */
+	bool alive;	/* that pid with that start time runs */
 	uint32_t state;
 	uint64_t generation;
 	uint64_t uptime_ns;
