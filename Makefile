@@ -80,6 +80,9 @@ CTL_SRC := tools/cli_boxes.c tools/cli_call.c tools/cli_command.c tools/cli_doct
 	tools/cli_run.c tools/cli_shm.c tools/cli_signals.c tools/cli_stream.c tools/cli_token.c tools/cli_view.c \
 	tools/doctor_cgroup.c tools/doctor_host.c tools/doctor_left.c tools/httpc.c tools/sbxctl.c
 
+TOP_SRC := tools/top_columns.c tools/top_cpu.c tools/top_events.c tools/top_layout.c tools/top_line.c \
+	tools/top_model.c tools/top_rows.c tools/top_text.c
+
 SIM_SRC := tests/sim/actors.c tests/sim/check.c tests/sim/clients.c tests/sim/ledger.c tests/sim/main.c \
 	tests/sim/schedule.c tests/sim/shadow.c tests/sim/shell.c tests/sim/successor.c tests/sim/table.c \
 	tests/sim/trace.c tests/sim/workers.c tests/sim/world.c
@@ -146,7 +149,7 @@ CHK_LDFLAGS := -pie $(if $(SAN),-fsanitize=$(SAN))
 chk = $(patsubst %.c,$(CHK)/obj/%.o,$(1))
 
 TESTED_SRC := $(CORE_SRC) $(DIGEST_SRC) $(DRIVER_SRC) $(WORKER_SRC) $(SBXD_SRC) $(GUEST_SRC) \
-	$(filter-out tools/sbxctl.c,$(CTL_SRC))
+	$(filter-out tools/sbxctl.c,$(CTL_SRC)) $(TOP_SRC)
 # Threads meet in the table and in the log. What starts whole processes gains nothing from SAN=thread.
 SAN_THREAD := $(filter thread,$(SAN))
 UNIT_DIRS := $(if $(SAN_THREAD),lib shm supervisor tools wire,*)
