@@ -80,8 +80,10 @@ CTL_SRC := tools/cli_boxes.c tools/cli_call.c tools/cli_command.c tools/cli_doct
 	tools/cli_run.c tools/cli_shm.c tools/cli_signals.c tools/cli_stream.c tools/cli_token.c tools/cli_view.c \
 	tools/doctor_cgroup.c tools/doctor_host.c tools/doctor_left.c tools/httpc.c tools/sbxctl.c
 
-TOP_SRC := tools/top_columns.c tools/top_cpu.c tools/top_events.c tools/top_layout.c tools/top_line.c \
-	tools/top_model.c tools/top_rows.c tools/top_text.c
+TOP_SRC := tools/top_act.c tools/top_batch.c tools/top_columns.c tools/top_cpu.c tools/top_events.c \
+	tools/top_json.c tools/top_layout.c tools/top_line.c tools/top_model.c tools/top_options.c tools/top_replay.c \
+	tools/top_rows.c tools/top_session.c tools/top_settings.c tools/top_summary.c tools/top_table.c \
+	tools/top_text.c
 
 SIM_SRC := tests/sim/actors.c tests/sim/check.c tests/sim/clients.c tests/sim/ledger.c tests/sim/main.c \
 	tests/sim/schedule.c tests/sim/shadow.c tests/sim/shell.c tests/sim/successor.c tests/sim/table.c \
