@@ -80,10 +80,12 @@ CTL_SRC := tools/cli_boxes.c tools/cli_call.c tools/cli_command.c tools/cli_doct
 	tools/cli_run.c tools/cli_shm.c tools/cli_signals.c tools/cli_stream.c tools/cli_token.c tools/cli_view.c \
 	tools/doctor_cgroup.c tools/doctor_host.c tools/doctor_left.c tools/httpc.c tools/sbxctl.c
 
-TOP_SRC := tools/top_act.c tools/top_batch.c tools/top_columns.c tools/top_cpu.c tools/top_events.c \
-	tools/top_json.c tools/top_layout.c tools/top_line.c tools/top_model.c tools/top_options.c tools/top_replay.c \
-	tools/top_rows.c tools/top_session.c tools/top_settings.c tools/top_summary.c tools/top_table.c \
-	tools/top_text.c
+TOP_SRC := tools/sbxtop.c tools/top_act.c tools/top_app.c tools/top_batch.c tools/top_columns.c tools/top_cpu.c \
+	tools/top_details.c tools/top_events.c tools/top_input.c tools/top_json.c tools/top_layout.c tools/top_line.c \
+	tools/top_model.c tools/top_options.c tools/top_panel.c tools/top_prompt.c tools/top_replay.c tools/top_rows.c \
+	tools/top_screen.c tools/top_session.c tools/top_settings.c tools/top_summary.c tools/top_table.c \
+	tools/top_text.c tools/top_view.c
+TOP_NEEDS := tools/cli_call.c tools/cli_print.c tools/cli_view.c tools/httpc.c
 
 SIM_SRC := tests/sim/actors.c tests/sim/check.c tests/sim/clients.c tests/sim/ledger.c tests/sim/main.c \
 	tests/sim/schedule.c tests/sim/shadow.c tests/sim/shell.c tests/sim/successor.c tests/sim/table.c \
@@ -98,12 +100,13 @@ SBXD_SRC := $(SUPERVISOR_SRC) $(POOL_SRC) $(CONFIG_SRC)
 # ---- programs ------------------------------------------------------------------------------------------------------
 
 OBJ := build/obj
-PROGRAMS := build/sbxd build/sbx-worker build/sbx-guest build/sbxctl
+PROGRAMS := build/sbxd build/sbx-worker build/sbx-guest build/sbxctl build/sbxtop
 
 CORE_SRC := $(LIB_SRC) $(SHM_SRC) $(WIRE_SRC)
 WORKER_LIBS := -ljansson $(HTTP_LIBS) -lseccomp -pthread
 SBXD_LIBS := -ljansson $(HTTP_LIBS) -lyaml -lbsd -lcrypto -pthread
 CTL_LIBS := -ljansson $(HTTP_LIBS) -lbsd -lcrypto -pthread
+TOP_LIBS := -lncursesw -ltinfo $(CTL_LIBS)
 obj = $(patsubst %.c,$(OBJ)/%.o,$(1))
 
 .PHONY: all
@@ -120,6 +123,10 @@ build/sbx-worker: $(call obj,worker/main.c $(WORKER_SRC) $(DRIVER_SRC) $(CORE_SR
 build/sbxctl: $(call obj,$(CTL_SRC) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)
 	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(CTL_LIBS)
+
+build/sbxtop: $(call obj,$(TOP_SRC) $(TOP_NEEDS) $(CORE_SRC) $(DIGEST_SRC))
+	$(call say,LINK)
+	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(TOP_LIBS)
 
 $(OBJ)/%.o: %.c
 	@mkdir -p $(@D)
@@ -151,13 +158,13 @@ CHK_LDFLAGS := -pie $(if $(SAN),-fsanitize=$(SAN))
 chk = $(patsubst %.c,$(CHK)/obj/%.o,$(1))
 
 TESTED_SRC := $(CORE_SRC) $(DIGEST_SRC) $(DRIVER_SRC) $(WORKER_SRC) $(SBXD_SRC) $(GUEST_SRC) \
-	$(filter-out tools/sbxctl.c,$(CTL_SRC)) $(TOP_SRC)
+	$(filter-out tools/sbxctl.c tools/sbxtop.c,$(CTL_SRC) $(TOP_SRC))
 # Threads meet in the table and in the log. What starts whole processes gains nothing from SAN=thread.
 SAN_THREAD := $(filter thread,$(SAN))
 UNIT_DIRS := $(if $(SAN_THREAD),lib shm supervisor tools wire,*)
 UNIT_SRC := $(sort $(wildcard $(UNIT_DIRS:%=tests/unit/%/test_*.c)))
 UNIT_BIN := $(patsubst tests/%.c,$(CHK)/%,$(UNIT_SRC))
-TEST_LIBS := -lcmocka -ljansson $(HTTP_LIBS) -lyaml -lbsd -lcrypto -lseccomp -pthread
+TEST_LIBS := -lcmocka -lncursesw -ltinfo -ljansson $(HTTP_LIBS) -lyaml -lbsd -lcrypto -lseccomp -pthread
 
 $(CHK)/sbxd: $(call chk,supervisor/main.c $(SBXD_SRC) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)
@@ -170,6 +177,10 @@ $(CHK)/sbx-worker: $(call chk,worker/main.c $(WORKER_SRC) $(DRIVER_SRC) $(CORE_S
 $(CHK)/sbxctl: $(call chk,$(CTL_SRC) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)
 	$(Q)$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^ $(CTL_LIBS)
+
+$(CHK)/sbxtop: $(call chk,$(TOP_SRC) $(TOP_NEEDS) $(CORE_SRC) $(DIGEST_SRC))
+	$(call say,LINK)
+	$(Q)$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^ $(TOP_LIBS)
 
 $(CHK)/sbx-guest: build/sbx-guest
 	@mkdir -p $(@D)
@@ -271,7 +282,7 @@ fuzz: $(FUZZ_BIN)
 
 # ---- tests ---------------------------------------------------------------------------------------------------------
 
-CHECK_PROGRAMS := $(CHK)/sbxd $(CHK)/sbx-worker $(CHK)/sbx-guest $(CHK)/sbxctl
+CHECK_PROGRAMS := $(CHK)/sbxd $(CHK)/sbx-worker $(CHK)/sbx-guest $(CHK)/sbxctl $(CHK)/sbxtop
 INTEG := $(sort $(patsubst tests/integ/%.py,%,$(wildcard tests/integ/test_*.py)))
 
 # What check runs after building. Sanitized programs do not run under valgrind.
@@ -373,7 +384,7 @@ compdb:
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/sbxd
-	install -m 755 build/sbxd build/sbxctl $(DESTDIR)$(PREFIX)/bin
+	install -m 755 build/sbxd build/sbxctl build/sbxtop $(DESTDIR)$(PREFIX)/bin
 	install -m 755 build/sbx-worker build/sbx-guest $(DESTDIR)$(PREFIX)/libexec/sbxd
 
 clean:
