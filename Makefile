@@ -94,7 +94,8 @@ SIM_NEEDS := lib/clock.c lib/fault.c lib/log.c lib/utf8.c shm/scope_lock.c shm/s
 BENCH_SRC := tests/bench/bench.c tests/bench/bench_acquire.c tests/bench/bench_base.c tests/bench/bench_box.c \
 	tests/bench/bench_calls.c tests/bench/bench_counter.c tests/bench/bench_daemon.c tests/bench/bench_dir.c \
 	tests/bench/bench_events.c tests/bench/bench_flat.c tests/bench/bench_fleet.c tests/bench/bench_http.c \
-	tests/bench/bench_recovery.c tests/bench/bench_report.c tests/bench/bench_restart.c
+	tests/bench/bench_recovery.c tests/bench/bench_report.c tests/bench/bench_restart.c \
+	tests/bench/bench_top.c
 SBXD_SRC := $(SUPERVISOR_SRC) $(POOL_SRC) $(CONFIG_SRC)
 
 # ---- programs ------------------------------------------------------------------------------------------------------
@@ -353,9 +354,11 @@ deps:
 
 # ---- benchmarks ----------------------------------------------------------------------------------------------------
 
-build/sbx-bench: $(call obj,$(BENCH_SRC) lib/clock.c)
+BENCH_NEEDS := $(filter-out tools/sbxtop.c,$(TOP_SRC)) $(TOP_NEEDS) $(CORE_SRC) $(DIGEST_SRC)
+
+build/sbx-bench: $(call obj,$(BENCH_SRC) $(BENCH_NEEDS))
 	$(call say,LINK)
-	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(CTL_LIBS)
+	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(TOP_LIBS)
 
 # What takes seconds; WHAT="restart flat": those sections, with BOXES= boxes.
 .PHONY: bench
