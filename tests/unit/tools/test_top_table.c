@@ -100,55 +100,57 @@ static void test_it_comes_and_is_replaced(void **state)
 	table_close(&f->t);
 }
 
+/* Maps the file as it was, without the checks: to be cut off under it. */
+static void map_whole(struct fixture *f, int fd, const struct segment *was)
+{
+	char *base = mmap(NULL, was->size, PROT_READ, MAP_SHARED, fd, 0);
+
+	assert_true(base != MAP_FAILED);
+	f->top.reader.seg = *was;
+	f->top.reader.seg.header = (void *)base;
+	f->top.reader.seg.ring = (void *)(base + ((char *)was->ring - (char *)was->header));
+	f->top.reader.seg.slots = (void *)(base + ((char *)was->slots - (char *)was->header));
+	f->top.attached = true;
+}
+
 /* A page that is no more is a SIGBUS for whoever reads it: here it is a word on the screen. */
 static void test_it_is_cut_off(void **state)
 {
 	struct fixture *f = *state;
 	struct sigaction before;
 	struct sigaction after;
+	struct segment was;
 	struct err err;
 	int fd;
 
 	table_open(&f->t, SLOTS);
 	put_box(f, 1);
+	was = f->t.seg;
+	was.writable = false;
+	was.fd = -1;
+	segment_close(&f->t.seg); /* nobody else has it then */
 	assert_int_equal(top_table_attach(&f->top, f->m, &err), 0);
 	assert_int_equal(top_table_look(&f->top, f->m, NOW), 0);
 	assert_int_equal(sigaction(SIGBUS, NULL, &before), 0);
 	fd = shm_open(f->t.name, O_RDWR, 0);
 	assert_true(fd >= 0);
-	for (size_t size = f->t.seg.size / SHM_PAGE * SHM_PAGE; size > 0; size /= 2) {
-		/* Wherever the end is; what is past it is read as zeros when it is long again. */
-		assert_int_equal(ftruncate(fd, (off_t)(size / 2)), 0);
+	for (size_t size = was.size / 2 / SHM_PAGE * SHM_PAGE; size > 0;
+	     size = size / 2 / SHM_PAGE * SHM_PAGE) {
+		assert_int_equal(ftruncate(fd, (off_t)size), 0);
 		assert_int_equal(top_table_look(&f->top, f->m, NOW), -EBUSY);
 		assert_non_null(strstr(f->top.trouble, "cut off"));
 		assert_false(f->top.attached);
 		assert_int_equal(top_table_look(&f->top, f->m, NOW), -ENOTCONN);
 		assert_int_equal(f->m->box_count, 1); /* as before */
+		assert_string_equal(f->m->boxes[0]->seen.sup.user, "user");
 		assert_true(top_table_attach(&f->top, f->m, &err) < 0);
 		assert_non_null(strstr(f->top.trouble, "bytes"));
-		if (size / 2 < SHM_PAGE)
-			break;
-		/* Mapped as it was, without the checks: to be cut once more. */
-		f->top.reader.seg = f->t.seg;
-		f->top.reader.seg.writable = false;
-		f->top.reader.seg.fd = -1;
-		f->top.reader.seg.header = mmap(NULL, f->t.seg.size, PROT_READ, MAP_SHARED, fd, 0);
-		f->top.reader.seg.slots =
-		    (void *)((char *)f->top.reader.seg.header +
-			     ((char *)f->t.seg.slots - (char *)f->t.seg.header));
-		f->top.reader.seg.ring =
-		    (void *)((char *)f->top.reader.seg.header +
-			     ((char *)f->t.seg.ring - (char *)f->t.seg.header));
-		f->top.attached = true;
+		map_whole(f, fd, &was);
 	}
 	assert_int_equal(sigaction(SIGBUS, NULL, &after), 0);
 	assert_ptr_equal(after.sa_handler, before.sa_handler);
-	/* Its supervisor cannot go on with it either, and neither can we let go of its lock. */
-	(void)munmap(f->t.seg.header, f->t.seg.size);
-	fd_close(&f->t.seg.fd);
-	(void)segment_unlink(f->t.name);
-	free(f->t.parts);
-	close(fd);
+	table_close(&f->t);
+	(void)close(fd);
 }
 
 static void create_and_wait(const char *name, int ready)
@@ -173,14 +175,15 @@ static void test_its_supervisor_dies(void **state)
 	pid_t pid;
 
 	table_name(name);
+	(void)segment_unlink(name);
 	assert_int_equal(pipe(ready), 0);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0)
 		create_and_wait(name, ready[1]);
+	(void)close(ready[1]);
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	(void)close(ready[0]);
-	(void)close(ready[1]);
 	assert_int_equal(top_table_attach(&f->top, f->m, &err), 0);
 	assert_int_equal(top_table_look(&f->top, f->m, clock_now_ns()), 0);
 	assert_int_equal(f->m->sum.pid, pid);
