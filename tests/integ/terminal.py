@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 
-from harness import BOUND, wait_for
+from harness import BOUND, Census, wait_for
 
 
 class Terminal:
@@ -66,7 +66,13 @@ class Terminal:
         return int(self.ask("pane_dead_status") or -1)
 
     def close(self):
+        """Nothing that ran on it is left; what ends may still have had something to write."""
+        pane = self.tmux("display-message", "-p", "#{pane_pid}", check=False).strip()
+        census = Census()
+        if pane:
+            census.add(int(pane))
         self.tmux("kill-server", check=False)
+        wait_for("what ran on the terminal to be gone", lambda: not census.alive())
 
     def __enter__(self):
         return self
