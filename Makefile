@@ -348,6 +348,11 @@ demo: deps
 	$(Q)$(MAKE) --no-print-directory $(JOBS) all
 	$(Q)tools/demo.sh
 
+# The picture in the README, from a run of these programs.
+.PHONY: screenshot
+screenshot: all
+	$(Q)python3 docs/screenshot.py
+
 .PHONY: deps
 deps:
 	$(Q)tools/deps.sh
@@ -389,6 +394,7 @@ install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/sbxd
 	install -m 755 build/sbxd build/sbxctl build/sbxtop $(DESTDIR)$(PREFIX)/bin
 	install -m 755 build/sbx-worker build/sbx-guest $(DESTDIR)$(PREFIX)/libexec/sbxd
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 docs/sbxtop.1
 
 clean:
 	rm -rf build compile_commands.json
@@ -408,6 +414,7 @@ help:
 	@echo "make sim-mutations   the simulator finds what is done wrong to the pool on purpose"
 	@echo "make fuzz T=60       each fuzz target for T seconds"
 	@echo "make bench           speed, as ratios to baselines of the same run; WHAT=restart BOXES=1000: one section of it"
+	@echo "make screenshot      docs/sbxtop.svg anew, from a real run (as root)"
 	@echo "make format | format-check | tidy | deps-check | compdb"
 	@echo "make install DESTDIR= PREFIX=/usr/local"
 	@echo "make clean"

@@ -26,9 +26,9 @@ packages_for() {
 	case $1 in
 	build)
 		echo build-essential pkg-config musl-tools linux-libc-dev libyaml-dev libbsd-dev \
-			libjansson-dev libseccomp-dev libssl-dev "$(http_package)"
+			libjansson-dev libseccomp-dev libssl-dev libncurses-dev "$(http_package)"
 		;;
-	test) echo libcmocka-dev python3 busybox-static bubblewrap valgrind procps spin ;;
+	test) echo libcmocka-dev python3 busybox-static bubblewrap valgrind procps spin tmux mandoc ;;
 	demo) echo python3 ;;
 	fuzz) echo clang ;;
 	*) fail "unknown group '$1': build, test, demo or fuzz" ;;

@@ -17,8 +17,8 @@
 static const struct top_column columns[] = {
     {"token", "BOX", "scope token, which names the box", TYPE_TEXT, SUP(token), 16, 0, false},
     {"state", "STATE", "state of the box", TYPE_STATE, SUP(state), 8, 3, false},
-    {"user", "USER", "user_id of the scope", TYPE_USER, 0, 8, 16, false},
-    {"thread", "THREAD", "thread_id of the scope", TYPE_THREAD, 0, 8, 24, false},
+    {"user", "USER", "user_id of the scope", TYPE_USER, 0, 9, 15, false},
+    {"thread", "THREAD", "thread_id of the scope", TYPE_THREAD, 0, 12, 20, false},
     {"cpu", "CPU%", "per cent of one cpu, now", TYPE_PERCENT, BOX(cpu_percent), 6, 0, false},
     {"memory", "MEM", "memory in use", TYPE_BYTES, WORK(memory_bytes), 5, 0, false},
     {"age", "AGE", "time since the box was begun", TYPE_SPAN, BOX(age_ns), 6, 0, false},

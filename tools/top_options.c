@@ -16,7 +16,7 @@ static const char help[] =
     "      --json             print snapshots as JSON, one a line; one, unless -b or -n is given\n"
     "  -n, --count N          end after N snapshots\n"
     "  -d, --delay SECONDS    between snapshots, 0.1 to 3600 (1)\n"
-    "  -s, --sort COLUMN      sort by that column; -COLUMN: smallest first\n"
+    "  -s, --sort COLUMN      sort by that column; -COLUMN: the other way round\n"
     "  -o, --columns A,B,...  show these columns; --columns help lists them\n"
     "  -f, --filter TEXT      only boxes with TEXT in them; A|B: either; COLUMN:TEXT\n"
     "      --instance NAME    of sbxd (default)\n"
@@ -57,8 +57,8 @@ static int take_delay(struct top_options *o, const char *arg, struct err *err)
 
 static int take_sort(struct top_options *o, const char *arg, struct err *err)
 {
-	o->ascending = *arg == '-';
-	o->sort = top_column_find(arg + o->ascending);
+	o->inverted = *arg == '-';
+	o->sort = top_column_find(arg + o->inverted);
 	if (o->sort < 0)
 		return err_set(
 		    err, EINVAL, "-s: no column '%.60s'; --columns help lists them", arg);

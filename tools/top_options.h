@@ -17,7 +17,7 @@ struct top_options {
 	long count;	 /* snapshots, 0 without end */
 	double interval; /* seconds, 0: as it is set */
 	int sort;	 /* index of a column, -1: as it is set */
-	bool ascending;
+	bool inverted;	 /* and not the way that is usual for it */
 	bool layout_given;
 	struct top_layout layout;
 	const char *filter;

@@ -17,8 +17,8 @@ static void apply_options(
 	s->rows.sort = set->sort;
 	s->rows.descending = set->descending;
 	if (o->sort >= 0) {
-		s->rows.sort = o->sort;
-		s->rows.descending = !o->ascending;
+		top_rows_sort_by(&s->rows, o->sort);
+		s->rows.descending ^= o->inverted;
 	}
 	(void)snprintf(s->rows.filter, sizeof(s->rows.filter), "%s", o->filter ? o->filter : "");
 }

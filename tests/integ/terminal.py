@@ -38,7 +38,7 @@ class Terminal:
         self.tmux("send-keys", "-H", *[f"{c:x}" for c in codes])
 
     def lines(self, styles=False):
-        return self.tmux("capture-pane", "-p", *(["-e"] if styles else [])).split("\n")
+        return self.tmux("capture-pane", "-p", *(["-eN"] if styles else [])).split("\n")
 
     def text(self):
         return "\n".join(self.lines())

@@ -2,13 +2,14 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import tempfile
 import unittest
 
-from harness import BOUND, BUILD, Daemon, DaemonTest, in_threads, wait_for
+from harness import BOUND, BUILD, ROOT, Daemon, DaemonTest, in_threads, slurp, wait_for
 
 COUNTS = ("replicas", "states", "active", "warm", "booting", "boxes", "waiters", "counters", "latency")
 BOX = ("box_id", "state", "image", "driver", "isolation", "user_id", "thread_id", "last_error", "owner_uid", "leases", "waiters", "generation",
@@ -135,8 +136,8 @@ class Agreement(DaemonTest):
             text = top("-b", "-n", "1", "--instance", self.d.instance, "-o", "thread,user", *args).stdout
             table = text.split("THREAD", 1)[1].split("\n\n", 1)[0]
             return [line.split()[0] for line in table.splitlines()[1:]]
-        self.assertEqual(rows("-f", "user:carol", "-s", "-thread"), ["parked-0", "parked-1", "parked-2"])
-        self.assertEqual(rows("-f", "user:carol", "-s", "thread"), ["parked-2", "parked-1", "parked-0"])
+        self.assertEqual(rows("-f", "user:carol", "-s", "thread"), ["parked-0", "parked-1", "parked-2"])
+        self.assertEqual(rows("-f", "user:carol", "-s", "-thread"), ["parked-2", "parked-1", "parked-0"])
         self.assertEqual(rows("-f", "user:bøb"), ["日本語"])
         self.assertEqual(rows("-f", "no such box"), [])
 
@@ -188,6 +189,23 @@ class Agreement(DaemonTest):
             self.assertIn(b"sbxd", p.stdout.readline())
             p.stdout.close()
             self.assertEqual(p.wait(BOUND), 0)
+
+
+class ManPage(unittest.TestCase):
+    """It is there, well-formed, and knows every option, column and key."""
+
+    page = f"{ROOT}/docs/sbxtop.1"
+
+    def test_it_is_well_formed(self):
+        r = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", self.page], capture_output=True, text=True)
+        self.assertEqual((r.returncode, r.stdout), (0, ""))
+
+    def test_it_is_complete(self):
+        text = slurp(self.page)
+        for option in re.findall(r"--([a-z-]+)", top("--help").stdout):
+            self.assertRegex(text, rf"Fl -{option}\b")
+        for line in top("--columns", "help").stdout.splitlines():
+            self.assertRegex(text, rf"(Cm|,) {line.split()[0]}\b")
 
 
 class WithoutAService(unittest.TestCase):

@@ -4,11 +4,10 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import tempfile
 import unittest
 
-from harness import BOUND, BUILD, Daemon, DaemonTest, descendants, open_fds, slurp, wait_for
+from harness import BOUND, BUILD, Daemon, DaemonTest, descendants, open_fds, proc_says, slurp, start_time, wait_for
 from terminal import Terminal
 
 SAN = os.environ.get("SBX_SAN")  # a sanitizer's own exit status of a crash, and what libraries leak
@@ -40,6 +39,15 @@ class Screen(Terminal):
 
     def wait_rows(self, what, condition, bound=BOUND):
         return wait_for(f"{what}\n{self.text()}", lambda: condition(self.rows()), bound)
+
+    def close(self):
+        """In order: a terminal that goes away continues who was on it, which a sanitizer that looks for leaks then does not survive."""
+        if self.tmux("display-message", "-p", "#{pane_pid}", check=False).strip():
+            for pid in descendants(int(self.ask("pane_pid"))):
+                if proc_says(pid, "cmdline", "/sbxtop"):
+                    os.kill(pid, signal.SIGTERM)
+                    wait_for("sbxtop to end", lambda p=pid: start_time(p) is None)
+        super().close()
 
     def quit(self):
         self.keys("q")
@@ -138,7 +146,7 @@ class Keys(DaemonTest):
         wait_for(f"{thread} to be selected\n{s.text()}", lambda: self.selected(s)[3:4] == [thread])
 
     def test_moving_and_search(self):
-        s = self.screen("-s", "-thread")
+        s = self.screen("-s", "thread")
         self.wait_selected(s, "one")
         s.keys("Down", "Down")
         self.wait_selected(s, "two")
@@ -164,7 +172,7 @@ class Keys(DaemonTest):
         s.wait_text('no box with "nowhere" in it')
 
     def test_the_selected_box_stays_selected(self):
-        s = self.screen("-s", "-thread")
+        s = self.screen("-s", "thread")
         s.keys("Down")
         self.wait_selected(s, "three")
         s.keys("I")
@@ -207,7 +215,7 @@ class Keys(DaemonTest):
         self.assertEqual(s.quit(), "0")
         # What the command line says is for this run only.
         s = self.screen("-s", "thread", "-d", "9", home=home)
-        s.wait_text(r"THREADv")
+        s.wait_text(r"THREAD\^")
         self.assertEqual(s.quit(), "0")
         self.assertEqual(slurp(f"{home}/sbxtop.conf"), kept)
 
@@ -243,7 +251,7 @@ class Keys(DaemonTest):
         self.assertNotIn("PAUSED", s.text())
 
     def test_details(self):
-        s = self.screen("-s", "-thread", lines=60)
+        s = self.screen("-s", "thread", lines=60)
         s.keys("End", "Enter")
         s.wait_text("^THREAD +日本語")
         text = s.text()
@@ -312,7 +320,7 @@ class Keys(DaemonTest):
             other.remove()
 
     def test_mouse(self):
-        s = self.screen("-s", "-thread")
+        s = self.screen("-s", "thread")
         lines = s.lines()
         titles = next(i for i, line in enumerate(lines) if line.startswith("BOX"))
         s.click(lines[titles].index("USER") + 1, titles + 1)
@@ -546,15 +554,15 @@ class TerminalTypes(unittest.TestCase):
             self.assertEqual(d.stop(), 0)
             d.remove()
 
+    @unittest.skipIf(SAN, "a sanitizer that looks for leaks hangs when it is continued meanwhile")
     def test_a_terminal_that_goes_away(self):
         d = Daemon()
         try:
             s = Screen(d, env={"XDG_CONFIG_HOME": d.dir})
             s.wait_text("serving")
             pid = s.pid
-            s.close()
-            wait_for("sbxtop to end", lambda: not os.path.exists(f"/proc/{pid}") or "Z" in slurp(f"/proc/{pid}/stat").split(")")[-1])
-            self.assertEqual(subprocess.run(["pgrep", "-f", f"sbxtop --instance {d.instance}"], capture_output=True).stdout, b"")
+            s.tmux("kill-server")
+            wait_for("sbxtop to end", lambda: start_time(pid) is None)
         finally:
             self.assertEqual(d.stop(), 0)
             d.remove()

@@ -180,7 +180,7 @@ static void test_options(void **state)
 	assert_int_equal(PARSE(&o, &err, "-b", "-n", "3", "-d0.5", "--sort=-user", "-f", "x",
 			     "--instance", "i-1", "--socket", "/s", "-C", "-o", "user,cpu"),
 	    0);
-	assert_true(o.batch && o.no_color && o.ascending && o.layout_given);
+	assert_true(o.batch && o.no_color && o.inverted && o.layout_given);
 	assert_int_equal(o.count, 3);
 	assert_true(o.interval == 0.5);
 	assert_int_equal(o.sort, top_column_find("user"));
