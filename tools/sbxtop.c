@@ -83,8 +83,8 @@ static int run_screen(const struct top_options *o, struct top_settings *set, str
 	a->options = o;
 	a->set = set;
 	rc = top_session_open(&a->s, o, set, err);
-	/* A table that is not there yet is waited for. */
-	if (rc == 0 || rc == -ENOENT)
+	/* A table that is not there yet, or is just being made, is waited for. */
+	if (rc == 0 || rc == -ENOENT || rc == -EBUSY || rc == -EAGAIN)
 		rc = top_app_run(a, err);
 	top_session_close(&a->s);
 	free(a);

@@ -73,7 +73,7 @@ static void watch_supervisor(struct run *r)
 	const struct top_table *t = &r->app->s.table;
 
 	loop_del(r->loop, &r->supervisor);
-	if (t->pidfd >= 0 && r->app->s.model->health != HEALTH_DEAD &&
+	if (t->pidfd >= 0 && r->app->s.model->sum.alive &&
 	    loop_add(r->loop, &r->supervisor, t->pidfd, EPOLLIN, on_supervisor_end) < 0)
 		top_app_say(r->app, true, "sbxd cannot be watched; its end is seen a little later");
 }
@@ -197,11 +197,22 @@ static void on_keys(struct loop *l, struct loop_watch *w, uint32_t events)
 	settle(r);
 }
 
-/* Like any other program that is stopped from the keyboard; goes on from here. */
+/* Like any other program that is stopped from the keyboard; goes on from here. Where nobody could
+ * continue it, the kernel does not stop it. */
 static void stop_self(struct run *r)
 {
+	struct sigaction plain = {.sa_handler = SIG_DFL};
+	struct sigaction before;
+	sigset_t set;
+
 	top_screen_suspend();
-	(void)kill(getpid(), SIGSTOP); /* to ourselves: it is allowed, and taken at once */
+	(void)sigemptyset(&set); /* these fail only for numbers that are no signals */
+	(void)sigaddset(&set, SIGTSTP);
+	(void)sigaction(SIGTSTP, &plain, &before);
+	(void)raise(SIGTSTP);
+	(void)sigprocmask(SIG_UNBLOCK, &set, NULL); /* here it is taken */
+	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+	(void)sigaction(SIGTSTP, &before, NULL);
 	top_screen_resume();
 	r->app->stale = !r->app->paused;
 }

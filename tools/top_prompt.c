@@ -55,15 +55,25 @@ static void accept_interval(struct top_app *a)
 	a->stale = true;
 }
 
+/* The box that is asked about; NULL when it is no more. */
+static const struct top_box *box_asked(const struct top_app *a)
+{
+	const struct top_model *m = a->s.model;
+	const struct top_box *b;
+
+	if (a->prompt.slot >= m->slot_count)
+		return NULL;
+	b = &m->slots[a->prompt.slot];
+	return b->there && b->seen.sup.generation == a->prompt.generation ? b : NULL;
+}
+
 static void accept_order(struct top_app *a)
 {
 	const struct top_prompt *p = &a->prompt;
-	const struct top_box *b = &a->s.model->slots[p->slot];
 	struct err err;
 
 	/* What was asked about is what is done. */
-	if (p->slot >= a->s.model->slot_count || !b->there ||
-	    b->seen.sup.generation != p->generation)
+	if (!box_asked(a))
 		top_app_say(a, true, "that box is no more");
 	else if (top_act_begin(&a->act, &p->order, &err) < 0)
 		top_app_say(a, true, "%s", err.text);
@@ -126,15 +136,20 @@ void top_prompt_confirm(struct top_app *a, enum top_act_kind kind)
 /* What is asked stands first: names may be long. */
 static int confirm_line(const struct top_app *a, struct top_line *l)
 {
-	const struct slot_sup *s = &a->s.model->slots[a->prompt.slot].seen.sup;
+	const struct top_box *b = box_asked(a);
+	const struct slot_sup *s = b ? &b->seen.sup : NULL;
 	int cursor;
 
 	top_line_put(l, STYLE_BAD, "%s %s? (y/n) ", top_act_name(a->prompt.order.kind),
 	    a->prompt.order.token);
 	cursor = l->columns;
-	top_line_put(l, STYLE_PLAIN, "  %s, %u leases, %s of %s", slot_state_name(s->state),
-	    s->leases, s->flags & SLOT_FLAG_ANONYMOUS ? "-" : s->thread,
-	    s->flags & SLOT_FLAG_NO_USER ? "-" : s->user);
+	if (!s)
+		top_line_put(l, STYLE_WARN, "  it is no more");
+	else
+		top_line_put(l, STYLE_PLAIN, "  %s, %u lease%s, %s of %s",
+		    slot_state_name(s->state), s->leases, s->leases == 1 ? "" : "s",
+		    s->flags & SLOT_FLAG_ANONYMOUS ? "-" : s->thread,
+		    s->flags & SLOT_FLAG_NO_USER ? "-" : s->user);
 	return cursor;
 }
 

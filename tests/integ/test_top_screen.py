@@ -3,55 +3,13 @@
 import os
 import re
 import shutil
-import signal
 import tempfile
 import unittest
 
-from harness import BOUND, BUILD, Daemon, DaemonTest, descendants, open_fds, proc_says, slurp, start_time, wait_for
-from terminal import Terminal
+from harness import Daemon, DaemonTest, open_fds, slurp, wait_for
+from top_screen import Screen
 
-SAN = os.environ.get("SBX_SAN")  # a sanitizer's own exit status of a crash, and what libraries leak
 COLOR = re.compile(r"\x1b\[[0-9;]*(?:3[0-7]|4[0-7]|9[0-7])(?:;[0-9]+)*m")
-
-
-class Screen(Terminal):
-    """sbxtop on a terminal, under a shell that then says how it ended."""
-
-    def __init__(self, d, *args, columns=80, lines=24, env=None, instance=None):
-        env = {"SBXD_SOCKET": d.socket if d else "", **(env or {})}
-        words = " ".join(f"'{a}'" for a in ("--instance", instance or d.instance, *args))
-        super().__init__(f"{BUILD}/sbxtop {words}; echo ENDED $?; exec cat", columns, lines, env)
-
-    @property
-    def pid(self):
-        def find():
-            return [p for p in descendants(int(self.ask("pane_pid"))) if "/sbxtop" in slurp(f"/proc/{p}/cmdline")]
-        return wait_for("sbxtop to run", find)[0]
-
-    def rows(self):
-        """Words of the boxes' lines: what stands between the titles and the events."""
-        lines = self.lines()
-        begin = next((i for i, line in enumerate(lines) if re.search(r"^BOX|\bUSER\b.*\bTHREAD\b|^THREAD", line)), None)
-        if begin is None:
-            return []
-        end = next((i for i, line in enumerate(lines) if line.startswith(("EVENTS", "F1Help"))), len(lines))
-        return [line.split() for line in lines[begin + 1:end] if line.strip()]
-
-    def wait_rows(self, what, condition, bound=BOUND):
-        return wait_for(f"{what}\n{self.text()}", lambda: condition(self.rows()), bound)
-
-    def close(self):
-        """In order: a terminal that goes away continues who was on it, which a sanitizer that looks for leaks then does not survive."""
-        if self.tmux("display-message", "-p", "#{pane_pid}", check=False).strip():
-            for pid in descendants(int(self.ask("pane_pid"))):
-                if proc_says(pid, "cmdline", "/sbxtop"):
-                    os.kill(pid, signal.SIGTERM)
-                    wait_for("sbxtop to end", lambda p=pid: start_time(p) is None)
-        super().close()
-
-    def quit(self):
-        self.keys("q")
-        return self.wait_text(r"^ENDED (\d+)").group(1)
 
 
 class Keys(DaemonTest):
@@ -228,26 +186,17 @@ class Keys(DaemonTest):
         s.keys("d")
         s.type("0.2")
         s.keys("Enter")
-        self.assert_ticks(s, True)
-
-    def clock(self, s):
-        return re.search(r"\d\d:\d\d:\d\d", s.lines()[0]).group()
-
-    def assert_ticks(self, s, ticks):
-        before = self.clock(s)
-        if ticks:
-            wait_for("the clock to go on", lambda: self.clock(s) != before)
-        else:
-            with self.assertRaises(AssertionError):
-                wait_for("the clock to stand", lambda: self.clock(s) != before, 2)
+        s.wait_tick()
 
     def test_pause(self):
         s = self.screen("-d", "0.1")
         s.keys("F8")
         s.wait_text("PAUSED")
-        self.assert_ticks(s, False)
+        before = s.clock()
+        with self.assertRaises(AssertionError):
+            wait_for("the clock to go on all the same", lambda: s.clock() != before, 2)
         s.keys("p")
-        self.assert_ticks(s, True)
+        s.wait_tick()
         self.assertNotIn("PAUSED", s.text())
 
     def test_details(self):
@@ -293,7 +242,7 @@ class Keys(DaemonTest):
         s = self.screen("-f", "victim")
         s.wait_rows("the box", lambda rows: [r[0] for r in rows] == [box])
         s.keys("F7")
-        s.wait_text(rf"release {box}\? \(y/n\) +active, 1 leases, victim of dora")
+        s.wait_text(rf"release {box}\? \(y/n\) +active, 1 lease, victim of dora")
         s.keys("n")
         s.wait_text("F1Help")
         self.assertEqual(self.d.inspect(box)["leases"], 1)
@@ -359,36 +308,6 @@ class Keys(DaemonTest):
         s = self.screen(env={"LC_ALL": "C"})
         self.assertIn(["active", "b?b", "???"], [row[1:4] for row in s.rows()])
 
-    def test_it_gives_the_terminal_back(self):
-        for sig, status in ((signal.SIGTERM, "0"), (signal.SIGINT, "0"), (signal.SIGHUP, "0"), (signal.SIGSEGV, "139"), (signal.SIGABRT, "134")):
-            s = self.screen()
-            self.assertEqual(s.ask("alternate_on"), "1")
-            os.kill(s.pid, sig)
-            self.assertIn(s.wait_text(r"ENDED (\d+)").group(1), [status, "1"] if SAN and status != "0" else [status], sig)
-            self.assertEqual([s.ask(v) for v in ("alternate_on", "cursor_flag", "mouse_any_flag", "keypad_cursor_flag")], ["0", "1", "0", "0"], sig)
-            s.type("typed")
-            s.wait_text("typed")  # it is echoed again
-
-    def test_stopped_and_continued(self):
-        s = self.screen("-d", "0.2")
-        pid = s.pid
-        os.kill(pid, signal.SIGTSTP)
-        wait_for("it to stop", lambda: self.state_of(pid) == "T")
-        self.assertEqual(s.ask("alternate_on"), "0")
-        os.kill(pid, signal.SIGCONT)
-        s.wait_text("^BOX +STATE")
-        self.assertEqual(s.ask("alternate_on"), "1")
-        os.kill(pid, signal.SIGSTOP)
-        wait_for("it to stop", lambda: self.state_of(pid) == "T")
-        os.kill(pid, signal.SIGCONT)
-        self.assert_ticks(s, True)
-        self.assertEqual(s.quit(), "0")
-
-    @staticmethod
-    def state_of(pid):
-        text = slurp(f"/proc/{pid}/stat")
-        return text[text.rindex(")") + 2]
-
     def test_it_does_not_grow(self):
         s = self.screen("-d", "0.1", "-n", "200")
         pid = s.pid
@@ -414,7 +333,7 @@ class Keys(DaemonTest):
         s = self.screen("-d", "0.1", "-f", "three")
         s.tmux("pipe-pane", f"cat > {self.home}/sent")
         for _ in range(3):
-            self.assert_ticks(s, True)
+            s.wait_tick()
         s.tmux("pipe-pane")
         with open(f"{self.home}/sent", "rb") as f:
             sent = f.read()
@@ -422,150 +341,6 @@ class Keys(DaemonTest):
         self.assertNotIn(b"\x1b[2J", sent)
         self.assertNotIn(b"\x1b[J", sent)
         self.assertLess(len(sent), 24 * 80 * 2)
-
-
-class Life(unittest.TestCase):
-    """What becomes of sbxd shows, whatever that is."""
-
-    def setUp(self):
-        self.home = tempfile.mkdtemp(prefix="sbxd-test-")
-        self.d = Daemon("replicas: 5\norphan_grace: 60\n")
-        self.addCleanup(shutil.rmtree, self.home)
-        self.addCleanup(self.end)
-
-    def end(self):
-        self.d.kill()
-        self.d.start()
-        self.assertEqual(self.d.stop(), 0)
-        self.assertEqual(self.d.remains(), [])
-        self.d.remove()
-
-    def screen(self, *args, **kw):
-        s = Screen(self.d, *args, env={"XDG_CONFIG_HOME": self.home}, **kw)
-        self.addCleanup(s.close)
-        return s
-
-    def test_a_killed_sbxd(self):
-        """Within a second, however long the interval is: it is told, not looked for."""
-        box = self.d.acquire("u", "t")["box_id"]
-        s = self.screen("-d", "3600")
-        s.wait_text("serving")
-        self.d.kill()
-        s.wait_text("^sbxd .* DEAD .* last heartbeat [0-9.]+s ago", bound=BOUND if SAN else 1)
-        self.assertEqual([r[0] for r in s.rows()], [box])
-        s.keys("k", "y")
-        s.wait_text("kill of .*(is sbxd running|refused|No such file)")
-        self.d.start()
-        s.wait_text(rf"serving  pid {self.d.process.pid}  generation 2")
-        self.assertEqual([r[0] for r in s.rows()], [box])
-        self.assertEqual(s.quit(), "0")
-
-    def test_a_hung_sbxd(self):
-        self.d.acquire("u", "t")
-        s = self.screen("-d", "3600")
-        s.wait_text("serving")
-        self.d.process.send_signal(signal.SIGSTOP)
-        try:
-            s.wait_text("HUNG .* last heartbeat")
-            s.keys("k", "y", "Down", "Home")
-            s.wait_text("^BOX")  # keys are answered meanwhile
-        finally:
-            self.d.process.send_signal(signal.SIGCONT)
-        s.wait_text("serving")
-
-    def test_tables_come_and_go(self):
-        s = self.screen("-d", "0.2")
-        s.wait_text("serving")
-        self.assertEqual(self.d.stop(), 0)
-        s.wait_text("(?s)gone .*the table is gone; waiting for the next sbxd")
-        self.d.start()
-        s.wait_text(rf"serving  pid {self.d.process.pid}  generation 1")
-        self.d.acquire("u", "again")
-        s.wait_text(" again ")
-        self.assertEqual(s.quit(), "0")
-
-    def test_it_may_be_there_first(self):
-        self.assertEqual(self.d.stop(), 0)
-        s = self.screen()
-        s.wait_text(f"(?s)sbxd {self.d.instance} no table.*waiting for it")
-        s.keys("Down", "Enter", "k", "F6", "Enter", "F2", "Escape", "E", "Escape", "F3", "x", "Enter")
-        self.d.start()
-        s.wait_text("serving")
-
-    def test_a_table_that_is_cut_off(self):
-        """Whoever shortens the file makes reading it a SIGBUS. It is said, and the next table is taken."""
-        path = f"/dev/shm/sbxd-{os.geteuid()}-{self.d.instance}"
-        self.d.acquire("u", "t")
-        s = self.screen("-d", "0.2")
-        s.wait_text("serving")
-        copy = shutil.copy(path, f"{self.home}/table")
-        self.assertEqual(self.d.stop(), 0)
-        # A table that nobody else maps.
-        shutil.copy(copy, path)
-        os.chmod(path, 0o640)
-        s.wait_text("DEAD")
-        os.truncate(path, 8192)
-        s.wait_text("cut off|truncated|bytes long")
-        os.unlink(path)
-        self.d.start()
-        s.wait_text("serving")
-        self.assertEqual(s.quit(), "0")
-
-    def test_replay(self):
-        box = self.d.acquire("u", "t")["box_id"]
-        self.d.release(box)
-        self.d.acquire("u", "t")
-        self.d.kill()
-        s = self.screen("--replay", instance=self.d.instance)
-        s.wait_text(r"DEAD .* REPLAY event (\d+) of \1")
-        self.assertEqual(s.rows()[0][:4], [box, "active", "u", "t"])
-        states = ["active"]
-        for _ in range(40):
-            before = s.lines()[0]
-            s.keys("[")
-            s.wait("a step back", lambda lines, was=before: lines[0] != was)
-            rows = s.rows()
-            state = rows[0][1] if rows else "free"
-            states += [state] if state != states[-1] else []
-            if state == "free":
-                break
-        self.assertEqual(states, ["active", "checking", "warm", "active", "booting", "reserved", "free"])
-        s.keys("k")
-        s.wait_text("no box is selected|this is a replay")
-        s.keys("}", "}", "}", "}", "}", "}", "}", "}", "}", "}", "}", "}", "}", "}", "}", "}", "}", "}", "}", "}", "}")
-        s.wait_text(r"REPLAY event (\d+) of \1")
-        s.keys("k")
-        s.wait_text("this is a replay: there is nothing to kill")
-        self.assertEqual(s.quit(), "0")
-
-
-class TerminalTypes(unittest.TestCase):
-    def test_any_of_them(self):
-        d = Daemon()
-        try:
-            for term in ("xterm", "vt100", "screen", "tmux-256color", *(() if SAN else ("linux",))):
-                with Screen(d, env={"TERM": term, "XDG_CONFIG_HOME": d.dir}) as s:
-                    s.wait_text("serving")
-                    self.assertEqual(s.quit(), "0")
-            with Screen(d, env={"TERM": "no-such-terminal", "XDG_CONFIG_HOME": d.dir}) as s:
-                s.wait_text("no-such-terminal")
-                self.assertEqual(s.wait_text(r"^ENDED (\d+)").group(1), "1")
-        finally:
-            self.assertEqual(d.stop(), 0)
-            d.remove()
-
-    @unittest.skipIf(SAN, "a sanitizer that looks for leaks hangs when it is continued meanwhile")
-    def test_a_terminal_that_goes_away(self):
-        d = Daemon()
-        try:
-            s = Screen(d, env={"XDG_CONFIG_HOME": d.dir})
-            s.wait_text("serving")
-            pid = s.pid
-            s.tmux("kill-server")
-            wait_for("sbxtop to end", lambda: start_time(pid) is None)
-        finally:
-            self.assertEqual(d.stop(), 0)
-            d.remove()
 
 
 if __name__ == "__main__":
