@@ -341,6 +341,11 @@ crash: check-programs
 soak: check-programs
 	$(Q)SBX_BUILD=$(CURDIR)/$(CHK) python3 tests/soak/soak.py --seconds $(T) --seed $(or $(SEED),$(shell date +%s)) --kills $(KILLS)
 
+# sbxtop over BOXES boxes under load for T seconds.
+.PHONY: soak-top
+soak-top: check-programs
+	$(Q)SBX_BUILD=$(CURDIR)/$(CHK) python3 tests/soak/top.py --seconds $(T) --boxes $(or $(BOXES),1000)
+
 # ---- the main job, shown -------------------------------------------------------------------------------------------
 
 .PHONY: demo
@@ -408,6 +413,7 @@ help:
 	@echo "make crash ROUNDS=20  processes killed at each fault point under load (one round is part of check);"
 	@echo "  POINT= ROLE= SEED=: one of them again"
 	@echo "make soak T=60       thousands of scopes, random kills and reloads for T seconds; SEED= KILLS="
+	@echo "make soak-top T=600 BOXES=1000  sbxtop over so many boxes under load: neither grows nor shows a torn row"
 	@echo "make check-valgrind  sbxd under valgrind, over the integration tests (check runs some of them so)"
 	@echo "make sim SEEDS=100000 the pool under simulated crashes; SEED=n V=1 shows one seed"
 	@echo "make model           every state of the scope mutex under crashes (spin)"
