@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/clock.h"
+#include "shm/names.h"
 #include "shm/slot.h"
 #include "tools/cli.h"
 
@@ -16,7 +17,7 @@
  * the most important on the left, where 80 columns end. */
 static const struct top_column columns[] = {
     {"token", "BOX", "scope token, which names the box", TYPE_TEXT, SUP(token), 16, 0, false},
-    {"state", "STATE", "state of the box", TYPE_STATE, SUP(state), 8, 3, false},
+    {"state", "STATE", "state of the box", TYPE_STATE, 0, 8, 3, false},
     {"user", "USER", "user_id of the scope", TYPE_USER, 0, 9, 15, false},
     {"thread", "THREAD", "thread_id of the scope", TYPE_THREAD, 0, 12, 20, false},
     {"cpu", "CPU%", "per cent of one cpu, now", TYPE_PERCENT, BOX(cpu_percent), 6, 0, false},
@@ -35,6 +36,7 @@ static const struct top_column columns[] = {
     {"out", "OUT", "bytes out of the box", TYPE_BYTES, WORK(bytes_out), 5, 0, false},
     {"pid", "PID", "pid of its worker", TYPE_PID, SUP(worker_pid), 7, 0, false},
     {"error", "LAST ERROR", "last error", TYPE_ERROR, 0, 12, 60, false},
+    {"name", "NAME", "what its creator calls it", TYPE_TEXT, SUP(box_name), 8, 16, true},
     {"slot", "SLOT", "slot of the table", TYPE_NUMBER32, BOX(seen.slot), 5, 0, true},
     {"generation", "GEN", "generation of the slot", TYPE_NUMBER64, SUP(generation), 7, 0, true},
     {"uid", "UID", "uid of its owner", TYPE_NUMBER32, SUP(owner_uid), 6, 0, true},
@@ -169,9 +171,19 @@ static const char *text_percent(const struct top_column *c, const void *field, c
 
 static const char *text_state(const struct top_column *c, const void *field, char *buf)
 {
+	const struct slot_sup *sup = &((const struct top_box *)field)->seen.sup;
+
 	(void)c;
 	(void)buf;
-	return slot_state_name(get_number32(field));
+	if (sup->state == SLOT_ACTIVE &&
+	    (sup->flags & (SLOT_FLAG_FRESH | SLOT_FLAG_STOPPING | SLOT_FLAG_STOPPED)))
+		return shm_box_status_name(shm_box_status(sup->state, sup->flags));
+	return slot_state_name(sup->state);
+}
+
+static uint32_t get_state(const void *field)
+{
+	return ((const struct top_box *)field)->seen.sup.state;
 }
 
 static const char *text_source(const struct top_column *c, const void *field, char *buf)
@@ -233,6 +245,7 @@ DEFINE_COMPARE(number64, uint64_t)
 DEFINE_COMPARE(pid, int32_t)
 DEFINE_COMPARE(percent, double)
 DEFINE_COMPARE(lock, enum top_lock)
+DEFINE_COMPARE(state, uint32_t)
 
 static int compare_text(const void *a, const void *b)
 {
@@ -265,7 +278,7 @@ static const struct {
     [TYPE_CPUS] = {text_cpus, compare_number32, true},
     [TYPE_SPAN] = {text_span, compare_number64, true},
     [TYPE_PERCENT] = {text_percent, compare_percent, true},
-    [TYPE_STATE] = {text_state, compare_number32, false},
+    [TYPE_STATE] = {text_state, compare_state, false},
     [TYPE_SOURCE] = {text_source, compare_number32, false},
     [TYPE_LOCK] = {text_lock, compare_lock, false},
     [TYPE_USER] = {text_user, compare_user, false},

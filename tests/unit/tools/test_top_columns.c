@@ -14,6 +14,7 @@ static struct top_box sample(void)
 	*sup = part_make(SLOT_ACTIVE, 5);
 	(void)strcpy(sup->user, "us\xc3\xa9r");
 	(void)strcpy(sup->isolation, "microvm-kvm");
+	(void)strcpy(sup->box_name, "mine");
 	sup->leases = 2;
 	sup->waiters = 3;
 	sup->memory_mib = 512;
@@ -47,7 +48,7 @@ static void test_each_column(void **state)
 	    {"idle", "0.2s"}, {"exec", "4"}, {"total", "1.23M"}, {"leases", "2"}, {"waiters", "3"},
 	    {"lock", "worker"}, {"image", "host"}, {"driver", "namespace"},
 	    {"isolation", "microvm-kvm"}, {"in", "1.5K"}, {"out", "5.0G"}, {"pid", "4242"},
-	    {"error", "-"}, {"slot", "5"}, {"generation", "6"}, {"uid", "1000"},
+	    {"error", "-"}, {"name", "mine"}, {"slot", "5"}, {"generation", "6"}, {"uid", "1000"},
 	    {"driver_name", "sbxd-unit-5"}, {"since", "101d"}, {"acquires", "0"},
 	    {"source", "cold"}, {"conns", "6"}, {"failed", "8"}, {"box_pid", "777"},
 	    {"mem_max", "512M"}, {"cpus", "1.50"}, {"disk_max", "-"}, {"pids_max", "0"}};
