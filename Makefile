@@ -40,15 +40,14 @@ say = $(if $(V),,@echo '  $(1)	$@')
 
 # ---- sources -------------------------------------------------------------------------------------------------------
 
-LIB_SRC := lib/buf.c lib/clock.c lib/err.c lib/fault.c lib/fd.c lib/log.c lib/loop.c lib/proc.c lib/utf8.c
-DIGEST_SRC := lib/digest.c lib/env.c lib/identity.c lib/paths.c
+LIB_SRC := lib/buf.c lib/clock.c lib/env.c lib/err.c lib/fault.c lib/fd.c lib/log.c lib/loop.c lib/proc.c lib/utf8.c
+DIGEST_SRC := lib/digest.c lib/identity.c lib/paths.c
 SHM_SRC := shm/event.c shm/hist.c shm/index.c shm/lease.c shm/names.c shm/reader.c shm/repair.c shm/ring.c \
 	shm/scope_lock.c shm/segment.c shm/segment_attach.c shm/segment_check.c shm/segment_rebuild.c \
-	shm/segment_validate.c shm/slot.c \
-	shm/warm.c
-WIRE_SRC := wire/agent.c wire/api_error.c wire/base64.c wire/control.c wire/entry.c wire/http_chunk.c wire/http_engine.c \
-	wire/http_fields.c wire/http_parse.c wire/http_reply.c wire/http_uri.c wire/json_in.c wire/json_out.c \
-	wire/rendezvous.c wire/websocket.c wire/websocket_handshake.c
+	shm/segment_validate.c shm/slot.c shm/warm.c
+WIRE_SRC := wire/agent.c wire/api_error.c wire/base64.c wire/control.c wire/entry.c wire/http_chunk.c \
+	wire/http_engine.c wire/http_fields.c wire/http_parse.c wire/http_query.c wire/http_reply.c wire/http_uri.c wire/json_in.c \
+	wire/json_out.c wire/rendezvous.c wire/websocket.c wire/websocket_handshake.c
 DRIVER_SRC := drivers/namespace/adopt.c drivers/namespace/cgroup.c drivers/namespace/cgroup_find.c \
 	drivers/namespace/cgroup_site.c drivers/namespace/child.c drivers/namespace/filter.c \
 	drivers/namespace/image_copy.c drivers/namespace/image_host.c drivers/namespace/layer.c \
@@ -56,66 +55,77 @@ DRIVER_SRC := drivers/namespace/adopt.c drivers/namespace/cgroup.c drivers/names
 	drivers/namespace/probe.c drivers/namespace/rootfs.c drivers/namespace/site.c drivers/namespace/start.c \
 	drivers/namespace/sweep.c drivers/namespace/userns.c drivers/registry.c
 WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worker/agent_pipe.c worker/arg_limits.c \
-	worker/boot.c worker/box.c \
-	worker/box_adopt.c worker/box_check.c worker/box_end.c worker/box_stop.c worker/command_request.c worker/confine.c \
-	worker/confine_filter.c worker/conn.c worker/conn_body.c worker/conn_open.c worker/conn_reply.c \
-	worker/conn_upgrade.c worker/conn_ws.c worker/control_link.c worker/exec.c worker/exec_api.c worker/exec_attach.c \
-	worker/exec_keep.c worker/exec_output.c worker/exec_request.c worker/exec_start.c worker/files_glob.c \
-	worker/files_grep.c worker/files_helper.c worker/files_json.c worker/files_list.c worker/files_path.c \
-	worker/files_path_request.c worker/files_query.c worker/files_read.c worker/files_remove.c \
+	worker/boot.c worker/box.c worker/box_adopt.c worker/box_check.c worker/box_end.c worker/box_stop.c \
+	worker/command_request.c worker/confine.c worker/confine_filter.c worker/conn.c worker/conn_body.c \
+	worker/conn_open.c worker/conn_reply.c worker/conn_upgrade.c worker/conn_ws.c worker/control_link.c \
+	worker/coro.c worker/exec.c worker/exec_api.c worker/exec_attach.c worker/exec_keep.c worker/exec_output.c \
+	worker/exec_request.c worker/exec_start.c worker/files_download.c worker/files_glob.c worker/files_grep.c \
+	worker/files_helper.c worker/files_json.c worker/files_list.c worker/files_path.c worker/files_path_request.c \
+	worker/files_query.c worker/files_read.c worker/files_remove.c worker/files_tar.c worker/files_upload.c \
 	worker/files_walk.c worker/files_write.c worker/janitor.c worker/op.c worker/report.c worker/route.c \
-	worker/run.c worker/run_buffer.c worker/run_request.c worker/run_stream.c worker/service.c
-WORKER_SRC += worker/coro.c worker/files_download.c worker/files_tar.c worker/files_upload.c worker/tar_head.c \
+	worker/run.c worker/run_buffer.c worker/run_request.c worker/run_stream.c worker/service.c worker/tar_head.c \
 	worker/tar_in.c worker/tar_in_member.c worker/tar_out.c
 POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_due.c supervisor/pool_lease.c \
-	supervisor/pool_life.c supervisor/pool_made.c supervisor/pool_queue.c supervisor/pool_release.c supervisor/pool_restore.c \
-	supervisor/pool_room.c supervisor/pool_scope.c supervisor/pool_stock.c supervisor/pool_timers.c
-SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_box.c supervisor/api_box_end.c \
-	supervisor/api_box_list.c supervisor/api_box_order.c supervisor/api_config.c \
-	supervisor/api_events.c supervisor/api_images.c supervisor/api_make.c supervisor/api_me.c supervisor/api_metrics.c \
-	supervisor/api_openmetrics.c supervisor/api_pool.c supervisor/api_unsupported.c supervisor/auth.c \
-	supervisor/client.c supervisor/client_handover.c supervisor/client_read.c supervisor/client_reply.c \
-	supervisor/client_stream.c supervisor/client_tcp.c supervisor/driver_start.c supervisor/idempotency.c supervisor/images.c \
-	supervisor/janitor_link.c supervisor/lifecycle.c supervisor/listen.c supervisor/listen_tcp.c \
-	supervisor/listen_unix.c supervisor/make_request.c supervisor/making.c supervisor/notify.c \
-	supervisor/perform.c supervisor/programs.c supervisor/publish.c supervisor/reconcile.c supervisor/record.c \
-	supervisor/restore.c supervisor/routes.c supervisor/service.c supervisor/settings.c supervisor/spawn.c supervisor/usage.c supervisor/worker_adopt.c \
-	supervisor/worker_link.c supervisor/worker_msg.c supervisor/worker_start.c
-GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_path.c guest/file_read.c guest/file_sync.c guest/file_write.c \
-	guest/kill.c guest/mux.c guest/mux_input.c guest/out.c guest/path.c guest/shim.c guest/shim_run.c \
-	guest/sink.c guest/stop.c guest/sys_clone.c guest/text.c guest/tree.c guest/users.c
-FILES_SRC := guest/files/emit.c guest/files/glob.c guest/files/grep.c guest/files/ignore.c guest/files/lines.c \
-	guest/files/list.c guest/files/match.c guest/files/options.c guest/files/regex.c guest/files/remove.c \
-	guest/files/root.c guest/files/walk.c
-FILES_SRC += guest/files/pack.c guest/files/pack_file.c guest/files/pack_links.c guest/files/unpack.c \
-	guest/files/unpack_dest.c guest/files/unpack_dirs.c guest/files/unpack_file.c
+	supervisor/pool_life.c supervisor/pool_made.c supervisor/pool_queue.c supervisor/pool_release.c \
+	supervisor/pool_restore.c supervisor/pool_room.c supervisor/pool_scope.c supervisor/pool_stock.c \
+	supervisor/pool_timers.c
 CONFIG_SRC := supervisor/config.c supervisor/config_env.c supervisor/config_print.c supervisor/config_table.c \
-	supervisor/config_value.c supervisor/config_yaml.c supervisor/options.c supervisor/rundir.c supervisor/yaml_file.c
+	supervisor/config_value.c supervisor/config_yaml.c supervisor/options.c supervisor/rundir.c \
+	supervisor/yaml_file.c
+SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_box.c supervisor/api_box_end.c \
+	supervisor/api_box_list.c supervisor/api_box_order.c supervisor/api_config.c supervisor/api_events.c \
+	supervisor/api_images.c supervisor/api_make.c supervisor/api_me.c supervisor/api_metrics.c \
+	supervisor/api_openmetrics.c supervisor/api_pool.c supervisor/api_spec.c supervisor/api_unsupported.c \
+	supervisor/auth.c supervisor/client.c supervisor/client_handover.c supervisor/client_read.c \
+	supervisor/client_reply.c supervisor/client_stream.c supervisor/client_tcp.c supervisor/driver_start.c \
+	supervisor/idempotency.c supervisor/images.c supervisor/janitor_link.c supervisor/lifecycle.c \
+	supervisor/listen.c supervisor/listen_tcp.c supervisor/listen_unix.c supervisor/make_request.c \
+	supervisor/making.c supervisor/notify.c supervisor/perform.c supervisor/programs.c supervisor/publish.c \
+	supervisor/reconcile.c supervisor/record.c supervisor/restore.c supervisor/routes.c supervisor/service.c \
+	supervisor/settings.c supervisor/spawn.c supervisor/usage.c supervisor/worker_adopt.c supervisor/worker_link.c \
+	supervisor/worker_msg.c supervisor/worker_start.c
+GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_path.c guest/file_read.c \
+	guest/file_sync.c guest/file_write.c guest/kill.c guest/mux.c guest/mux_input.c guest/out.c guest/path.c \
+	guest/shim.c guest/shim_run.c guest/sink.c guest/stop.c guest/sys_clone.c guest/text.c guest/tree.c \
+	guest/users.c
+FILES_SRC := guest/files/emit.c guest/files/glob.c guest/files/grep.c guest/files/ignore.c guest/files/lines.c \
+	guest/files/list.c guest/files/match.c guest/files/options.c guest/files/pack.c guest/files/pack_file.c \
+	guest/files/pack_links.c guest/files/regex.c guest/files/remove.c guest/files/root.c guest/files/unpack.c \
+	guest/files/unpack_dest.c guest/files/unpack_dirs.c guest/files/unpack_file.c guest/files/walk.c
 CTL_SRC := tools/cli_boxes.c tools/cli_call.c tools/cli_command.c tools/cli_doctor.c tools/cli_events.c \
-	tools/cli_events_ask.c tools/cli_options.c tools/cli_pool.c tools/cli_print.c tools/cli_ps.c \
-	tools/cli_run.c tools/cli_shm.c tools/cli_signals.c tools/cli_stream.c tools/cli_token.c tools/cli_view.c \
+	tools/cli_events_ask.c tools/cli_options.c tools/cli_pool.c tools/cli_print.c tools/cli_ps.c tools/cli_run.c \
+	tools/cli_shm.c tools/cli_signals.c tools/cli_stream.c tools/cli_token.c tools/cli_view.c \
 	tools/doctor_cgroup.c tools/doctor_host.c tools/doctor_left.c tools/httpc.c tools/sbxctl.c
 
-SIM_SRC := tests/sim/actors.c tests/sim/check.c tests/sim/clients.c tests/sim/ledger.c tests/sim/made.c tests/sim/main.c \
-	tests/sim/schedule.c tests/sim/shadow.c tests/sim/shell.c tests/sim/successor.c tests/sim/table.c \
-	tests/sim/trace.c tests/sim/workers.c tests/sim/world.c
+TOP_SRC := tools/sbxtop.c tools/top_act.c tools/top_app.c tools/top_batch.c tools/top_columns.c tools/top_cpu.c \
+	tools/top_details.c tools/top_events.c tools/top_input.c tools/top_json.c tools/top_layout.c tools/top_line.c \
+	tools/top_model.c tools/top_options.c tools/top_panel.c tools/top_prompt.c tools/top_replay.c tools/top_rows.c \
+	tools/top_screen.c tools/top_session.c tools/top_settings.c tools/top_summary.c tools/top_table.c \
+	tools/top_text.c tools/top_view.c
+TOP_NEEDS := tools/cli_call.c tools/cli_print.c tools/cli_view.c tools/httpc.c
+
+SIM_SRC := tests/sim/actors.c tests/sim/check.c tests/sim/clients.c tests/sim/ledger.c tests/sim/made.c \
+	tests/sim/main.c tests/sim/schedule.c tests/sim/shadow.c tests/sim/shell.c tests/sim/successor.c \
+	tests/sim/table.c tests/sim/trace.c tests/sim/workers.c tests/sim/world.c
 SIM_NEEDS := lib/clock.c lib/fault.c lib/log.c lib/utf8.c shm/scope_lock.c shm/slot.c
 BENCH_SRC := tests/bench/bench.c tests/bench/bench_acquire.c tests/bench/bench_base.c tests/bench/bench_box.c \
 	tests/bench/bench_calls.c tests/bench/bench_counter.c tests/bench/bench_daemon.c tests/bench/bench_dir.c \
-	tests/bench/bench_events.c tests/bench/bench_exec.c tests/bench/bench_files.c tests/bench/bench_flat.c tests/bench/bench_fleet.c tests/bench/bench_http.c \
-	tests/bench/bench_recovery.c tests/bench/bench_report.c tests/bench/bench_restart.c
-BENCH_SRC += tests/bench/bench_tar.c
+	tests/bench/bench_events.c tests/bench/bench_exec.c tests/bench/bench_files.c tests/bench/bench_flat.c \
+	tests/bench/bench_fleet.c tests/bench/bench_http.c tests/bench/bench_recovery.c tests/bench/bench_report.c \
+	tests/bench/bench_restart.c tests/bench/bench_tar.c tests/bench/bench_top.c
+
 SBXD_SRC := $(SUPERVISOR_SRC) $(POOL_SRC) $(CONFIG_SRC)
 
 # ---- programs ------------------------------------------------------------------------------------------------------
 
 OBJ := build/obj
-PROGRAMS := build/sbxd build/sbx-worker build/sbx-guest build/sbx-files build/sbxctl
+PROGRAMS := build/sbxd build/sbx-worker build/sbx-guest build/sbx-files build/sbxctl build/sbxtop
 
 CORE_SRC := $(LIB_SRC) $(SHM_SRC) $(WIRE_SRC)
 WORKER_LIBS := -larchive -ljansson $(HTTP_LIBS) -lseccomp -lcrypto -pthread
 SBXD_LIBS := -ljansson $(HTTP_LIBS) -lyaml -lbsd -lcrypto -pthread
 CTL_LIBS := -ljansson $(HTTP_LIBS) -lbsd -lcrypto -pthread
+TOP_LIBS := -lncursesw -ltinfo $(CTL_LIBS)
 obj = $(patsubst %.c,$(OBJ)/%.o,$(1))
 
 .PHONY: all
@@ -132,6 +142,10 @@ build/sbx-worker: $(call obj,worker/main.c $(WORKER_SRC) $(DRIVER_SRC) $(CORE_SR
 build/sbxctl: $(call obj,$(CTL_SRC) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)
 	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(CTL_LIBS)
+
+build/sbxtop: $(call obj,$(TOP_SRC) $(TOP_NEEDS) $(CORE_SRC) $(DIGEST_SRC))
+	$(call say,LINK)
+	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(TOP_LIBS)
 
 $(OBJ)/%.o: %.c
 	@mkdir -p $(@D)
@@ -177,13 +191,14 @@ CHK_LDFLAGS := -pie $(if $(SAN),-fsanitize=$(SAN))
 chk = $(patsubst %.c,$(CHK)/obj/%.o,$(1))
 
 TESTED_SRC := $(CORE_SRC) $(DIGEST_SRC) $(DRIVER_SRC) $(WORKER_SRC) $(SBXD_SRC) $(GUEST_SRC) $(FILES_SRC) \
-	$(filter-out tools/sbxctl.c,$(CTL_SRC))
+	$(filter-out tools/sbxctl.c tools/sbxtop.c,$(CTL_SRC) $(TOP_SRC))
 # Threads meet in the table and in the log. What starts whole processes gains nothing from SAN=thread.
 SAN_THREAD := $(filter thread,$(SAN))
 UNIT_DIRS := $(if $(SAN_THREAD),lib shm supervisor tools wire,*)
 UNIT_SRC := $(sort $(wildcard $(UNIT_DIRS:%=tests/unit/%/test_*.c)))
 UNIT_BIN := $(patsubst tests/%.c,$(CHK)/%,$(UNIT_SRC))
-TEST_LIBS := -lcmocka -larchive -ljansson $(HTTP_LIBS) -lpcre2-8 -lyaml -lbsd -lcrypto -lseccomp -lwslay -pthread
+TEST_LIBS := -lcmocka -larchive -lncursesw -ltinfo -ljansson $(HTTP_LIBS) -lpcre2-8 -lyaml -lbsd -lcrypto -lseccomp \
+	-lwslay -pthread
 
 $(CHK)/sbxd: $(call chk,supervisor/main.c $(SBXD_SRC) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)
@@ -196,6 +211,10 @@ $(CHK)/sbx-worker: $(call chk,worker/main.c $(WORKER_SRC) $(DRIVER_SRC) $(CORE_S
 $(CHK)/sbxctl: $(call chk,$(CTL_SRC) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)
 	$(Q)$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^ $(CTL_LIBS)
+
+$(CHK)/sbxtop: $(call chk,$(TOP_SRC) $(TOP_NEEDS) $(CORE_SRC) $(DIGEST_SRC))
+	$(call say,LINK)
+	$(Q)$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^ $(TOP_LIBS)
 
 $(CHK)/sbx-guest $(CHK)/sbx-files: $(CHK)/%: build/%
 	@mkdir -p $(@D)
@@ -297,6 +316,7 @@ fuzz: $(FUZZ_BIN)
 
 # ---- tests ---------------------------------------------------------------------------------------------------------
 
+CHECK_PROGRAMS := $(CHK)/sbxd $(CHK)/sbx-worker $(CHK)/sbx-guest $(CHK)/sbxctl $(CHK)/sbxtop
 CHECK_PROGRAMS := $(CHK)/sbxd $(CHK)/sbx-worker $(CHK)/sbx-guest $(CHK)/sbx-files $(CHK)/sbxctl
 INTEG := $(sort $(patsubst tests/integ/%.py,%,$(wildcard tests/integ/test_*.py)))
 
@@ -345,7 +365,6 @@ check-valgrind: check-programs $(CHK)/valgrind_pidfd.so
 # Each process killed at each fault point that it passes, under load; ROUNDS times. One again: POINT= ROLE= SEED=.
 ROUNDS ?= 1
 
-
 .PHONY: crash
 crash: check-programs
 	$(Q)SBX_BUILD=$(CURDIR)/$(CHK) python3 tests/crash/matrix.py --rounds $(ROUNDS) --seed $(or $(SEED),$(shell date +%s)) \
@@ -356,6 +375,11 @@ crash: check-programs
 soak: check-programs
 	$(Q)SBX_BUILD=$(CURDIR)/$(CHK) python3 tests/soak/soak.py --seconds $(T) --seed $(or $(SEED),$(shell date +%s)) --kills $(KILLS)
 
+# sbxtop over BOXES boxes under load for T seconds.
+.PHONY: soak-top
+soak-top: check-programs
+	$(Q)SBX_BUILD=$(CURDIR)/$(CHK) python3 tests/soak/top.py --seconds $(T) --boxes $(or $(BOXES),1000)
+
 # ---- the main job, shown -------------------------------------------------------------------------------------------
 
 .PHONY: demo
@@ -363,15 +387,22 @@ demo: deps
 	$(Q)$(MAKE) --no-print-directory $(JOBS) all
 	$(Q)tools/demo.sh
 
+# The picture in the README, from a run of these programs.
+.PHONY: screenshot
+screenshot: all
+	$(Q)python3 docs/screenshot.py
+
 .PHONY: deps
 deps:
 	$(Q)tools/deps.sh
 
 # ---- benchmarks ----------------------------------------------------------------------------------------------------
 
-build/sbx-bench: $(call obj,$(BENCH_SRC) lib/clock.c)
+BENCH_NEEDS := $(filter-out tools/sbxtop.c,$(TOP_SRC)) $(TOP_NEEDS) $(CORE_SRC) $(DIGEST_SRC)
+
+build/sbx-bench: $(call obj,$(BENCH_SRC) $(BENCH_NEEDS))
 	$(call say,LINK)
-	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(CTL_LIBS)
+	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(TOP_LIBS)
 
 # What takes seconds; WHAT="restart flat": those sections, with BOXES= boxes.
 .PHONY: bench
@@ -400,7 +431,7 @@ compdb:
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/sbxd
-	install -m 755 build/sbxd build/sbxctl $(DESTDIR)$(PREFIX)/bin
+	install -m 755 build/sbxd build/sbxctl build/sbxtop $(DESTDIR)$(PREFIX)/bin
 	install -m 755 build/sbx-worker build/sbx-guest build/sbx-files $(DESTDIR)$(PREFIX)/libexec/sbxd
 	for s in 1 5 8; do install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man$$s docs/*.$$s; done
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/sbxd README.md docs/*.md docs/openapi.yaml
@@ -417,12 +448,14 @@ help:
 	@echo "make crash ROUNDS=20  processes killed at each fault point under load (one round is part of check);"
 	@echo "  POINT= ROLE= SEED=: one of them again"
 	@echo "make soak T=60       thousands of scopes, random kills and reloads for T seconds; SEED= KILLS="
+	@echo "make soak-top T=600 BOXES=1000  sbxtop over so many boxes under load: neither grows nor shows a torn row"
 	@echo "make check-valgrind  sbxd under valgrind, over the integration tests (check runs some of them so)"
 	@echo "make sim SEEDS=100000 the pool under simulated crashes; SEED=n V=1 shows one seed"
 	@echo "make model           every state of the scope mutex under crashes (spin)"
 	@echo "make sim-mutations   the simulator finds what is done wrong to the pool on purpose"
 	@echo "make fuzz T=60       each fuzz target for T seconds"
 	@echo "make bench           speed, as ratios to baselines of the same run; WHAT=restart BOXES=1000: one section of it"
+	@echo "make screenshot      docs/sbxtop.svg anew, from a real run (as root)"
 	@echo "make format | format-check | tidy | deps-check | compdb"
 	@echo "make install DESTDIR= PREFIX=/usr/local"
 	@echo "make clean"

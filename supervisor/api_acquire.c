@@ -10,6 +10,7 @@
 #include "shm/hist.h"
 #include "shm/slot.h"
 #include "supervisor/api_box.h"
+#include "supervisor/api_spec.h"
 #include "supervisor/client.h"
 #include "supervisor/routes.h"
 #include "supervisor/sbxd.h"
@@ -51,39 +52,6 @@ static int parse_args(const json_t *body, struct acquire_args *a, struct err *er
 	return json_take(body, fields, sizeof(fields) / sizeof(fields[0]), err);
 }
 
-int api_spec_digest(struct pool_spec *spec)
-{
-	const struct digest_part parts[] = {
-	    {spec->image, sizeof(spec->image)},
-	    {&spec->memory_mib, sizeof(spec->memory_mib)},
-	    {&spec->cpus_milli, sizeof(spec->cpus_milli)},
-	    {&spec->disk_mib, sizeof(spec->disk_mib)},
-	    {&spec->pids_max, sizeof(spec->pids_max)},
-	};
-
-	return digest_sha256(parts, sizeof(parts) / sizeof(parts[0]), spec->digest);
-}
-
-/* A root directory as image shows what is in it: so only admins name another than the configured
- * one. */
-static int choose_spec(const struct sbxd *s, const struct client *c, const char *image,
-    struct pool_spec *spec, struct err *err)
-{
-	*spec = s->spec;
-	if (!image || !strcmp(image, spec->image))
-		return 0;
-	if (*image == '\0' || strlen(image) >= sizeof(spec->image))
-		return err_set(
-		    err, EINVAL, "image: 1 to %zu bytes are expected", sizeof(spec->image) - 1);
-	if (!client_is_admin(c))
-		return err_set(err, EPERM,
-		    "image: only root, sbxd's own user and admin_group may choose another than %s",
-		    spec->image);
-	memset(spec->image, 0, sizeof(spec->image)); /* the digest covers all of it */
-	(void)strlcpy(spec->image, image, sizeof(spec->image));
-	return api_spec_digest(spec);
-}
-
 /* Without a thread the box belongs to this one acquire: its token is drawn, not derived. */
 static int choose_identity(struct sbxd *s, const struct acquire_args *a, struct identity *id)
 {
@@ -112,10 +80,10 @@ static void acquire(struct sbxd *s, struct client *c, const struct acquire_args 
 	    .wait_limit = clock_seconds_to_ns(a->wait_seconds),
 	};
 	struct err err = {0};
+	enum api_error e;
 
-	if (choose_spec(s, c, a->image, &r.spec, &err) < 0) {
-		client_reply_error(
-		    c, err.code == EPERM ? API_PERMISSION_DENIED : API_INVALID_ARGUMENT, err.text);
+	if (api_spec_choose(s, c, a->image, &r.spec, &e, &err) < 0) {
+		client_reply_error(c, e, err.text);
 		return;
 	}
 	if (choose_identity(s, a, &r.id) < 0 ||

@@ -10,7 +10,4 @@ struct sbxd;
 void api_acquire_granted(struct sbxd *s, struct client *c, const struct pool_action *a);
 void api_refused(struct sbxd *s, struct client *c, const struct pool_action *a);
 
-/* Works out spec->digest over everything else in it. 0 or -EIO. */
-int api_spec_digest(struct pool_spec *spec);
-
 #endif

@@ -34,12 +34,12 @@ int api_parse_lease(const char *text, uint64_t *id)
 void api_delete_box(struct sbxd *s, struct client *c, const struct route_call *call)
 {
 	const struct pool_box *b;
+	struct err err = {0};
 	bool force = false;
-	int rc = http_query_flag(call->head->query, "force", &force);
+	int rc;
 
-	if (rc < 0) {
-		client_reply_error(
-		    c, API_INVALID_ARGUMENT, "force: 0, 1, true or false is expected");
+	if (http_query_flag(call->head->query, "force", &force, &err) < 0) {
+		client_reply_error(c, API_INVALID_ARGUMENT, err.text);
 		return;
 	}
 	b = api_find_box(s, c, call->match->id);

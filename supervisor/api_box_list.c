@@ -28,17 +28,6 @@ struct list_query {
 	enum shm_box_status status;
 };
 
-static int parse_size(const char *text, uint32_t *out)
-{
-	char *end;
-	unsigned long v = strtoul(text, &end, 10);
-
-	if (*text < '0' || *text > '9' || *end || v == 0 || v > LIST_PAGE_MAX)
-		return -EINVAL;
-	*out = (uint32_t)v;
-	return 0;
-}
-
 /* A page token: the generation of the last box that was shown. */
 static int parse_token(const char *text, uint64_t *out)
 {
@@ -64,28 +53,25 @@ static int parse_status(const char *text, enum shm_box_status *out)
 	return -EINVAL;
 }
 
-/* 0, or -EINVAL with *what: the parameter that is wrong. */
-static int parse_query(const char *query, struct list_query *q, const char **what)
+/* 0, or -EINVAL with *err. */
+static int parse_query(const char *query, struct list_query *q, struct err *err)
 {
+	uint64_t page = UINT32_MAX;
 	char text[LIST_TOKEN_LEN];
 	int rc;
 
-	*q = (struct list_query){.page = UINT32_MAX};
-	*what = "pageSize: 1 to 1000 is expected";
-	rc = http_query_get(query, "pageSize", text, sizeof(text));
-	if (rc != -ENOENT && (rc < 0 || parse_size(text, &q->page) < 0))
+	*q = (struct list_query){.any_status = true};
+	if (http_query_number(query, "pageSize", 10, 1, LIST_PAGE_MAX, &page, err) < 0 ||
+	    http_query_flag(query, "all", &q->all_uids, err) < 0)
 		return -EINVAL;
-	*what = "pageToken: this is none of ours";
-	rc = http_query_get(query, "pageToken", text, sizeof(text));
-	if (rc != -ENOENT && (rc < 0 || parse_token(text, &q->after) < 0))
-		return -EINVAL;
-	*what = "status: no box is ever at that";
-	rc = http_query_get(query, "status", text, sizeof(text));
-	q->any_status = rc == -ENOENT;
-	if (rc != -ENOENT && (rc < 0 || parse_status(text, &q->status) < 0))
-		return -EINVAL;
-	*what = "all: 0, 1, true or false is expected";
-	rc = http_query_flag(query, "all", &q->all_uids);
+	q->page = (uint32_t)page;
+	rc = http_query_get(query, "pageToken", text, sizeof(text)); /* "": the first page */
+	if (rc != 0 && rc != -ENOENT && (rc < 0 || parse_token(text, &q->after) < 0))
+		return err_set(err, EINVAL, "\"pageToken\" is none that was given out");
+	rc = http_query_text(query, "status", text, sizeof(text), err);
+	q->any_status = rc == 0;
+	if (rc > 0 && parse_status(text, &q->status) < 0)
+		rc = err_set(err, EINVAL, "\"status\": no box is ever at that");
 	return rc < 0 ? rc : 0;
 }
 
@@ -132,13 +118,13 @@ void api_list_boxes(struct sbxd *s, struct client *c, const struct route_call *c
 	uint32_t slots = pool_rules(s->pool)->slots;
 	const struct pool_box **found;
 	struct list_query q;
-	const char *what;
+	struct err err = {0};
 	uint32_t count = 0;
 	struct json_out j;
 	struct buf out;
 
-	if (parse_query(call->head->query, &q, &what) < 0) {
-		client_reply_error(c, API_INVALID_ARGUMENT, what);
+	if (parse_query(call->head->query, &q, &err) < 0) {
+		client_reply_error(c, API_INVALID_ARGUMENT, err.text);
 		return;
 	}
 	found = calloc(slots, sizeof(struct pool_box *));

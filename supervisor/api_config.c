@@ -6,10 +6,10 @@
 #include "supervisor/routes.h"
 #include "supervisor/sbxd.h"
 #include "wire/json.h"
+#include "wire/limits.h"
 
 #define CONFIG_JSON_MAX 8192U
-#define CONFIG_TIMEOUT_MAX 1000000000U /* seconds that a command may be given */
-#define CONFIG_SECURITY "standard"     /* a box is as closed as it can be: there is one way */
+#define CONFIG_SECURITY "standard" /* a box is as closed as it can be: there is one way */
 #define MIB_PER_GIB 1024U
 
 static uint32_t whole(uint32_t n, uint32_t unit)
@@ -63,9 +63,9 @@ static void put_capabilities(struct json_out *j, const struct config *c)
 	json_put_uint(j, "max_memory_mib", MAKE_MEMORY_MIB_MAX);
 	json_put_uint(j, "max_disk_size_gb", MAKE_DISK_GB_MAX);
 	json_put_uint(j, "max_boxes_per_path_prefix", c->max_boxes);
-	json_put_uint(j, "max_concurrent_executions", c->max_executions);
+	json_put_uint(j, "max_concurrent_executions", c->limits.box_executions);
 	json_put_uint(j, "file_transfer_max_bytes", c->limits.file_bytes);
-	json_put_uint(j, "exec_timeout_max_seconds", CONFIG_TIMEOUT_MAX);
+	json_put_uint(j, "exec_timeout_max_seconds", LIMIT_COMMAND_SECONDS);
 	json_array_begin(j, "supported_security_presets");
 	json_put_string(j, NULL, CONFIG_SECURITY);
 	json_array_end(j);
@@ -88,13 +88,22 @@ static void put_limits(struct json_out *j, const struct config_limits *l)
 	    {"run_body_bytes", l->run_body_bytes},
 	    {"run_output_bytes", l->run_output_bytes},
 	    {"file_bytes", l->file_bytes},
+	    {"box_executions", l->box_executions},
+	};
+	const struct {
+		const char *name;
+		uint64_t ns;
+	} times[] = {
+	    {"connection_idle_timeout", l->connection_idle_ns},
+	    {"execution_detach_grace", l->execution_detach_grace_ns},
+	    {"execution_keep_seconds", l->execution_keep_ns},
 	};
 
 	json_object_begin(j, "limits");
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
 		json_put_uint(j, limits[i].name, limits[i].value);
-	json_put_double(
-	    j, "connection_idle_timeout", (double)l->connection_idle_ns / (double)NS_PER_S);
+	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+		json_put_double(j, times[i].name, (double)times[i].ns / (double)NS_PER_S);
 	json_object_end(j);
 }
 

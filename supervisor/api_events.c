@@ -162,12 +162,11 @@ static int parse_seq(const char *text, uint64_t *out)
 /* The header is a client that comes again, with the query that it came with first: it counts. */
 static int parse_args(const struct http_head *head, struct events_args *a, struct err *err)
 {
-	char since[24] = "";
-	int rc = http_query_get(head->query, "since", since, sizeof(since));
+	int rc = http_query_number(head->query, "since", 10, 0, UINT64_MAX, &a->since, err);
 
-	if (rc != -ENOENT && (rc < 0 || parse_seq(since, &a->since) < 0))
-		return err_set(err, EINVAL, "since: the number of a record is expected");
-	a->has_since = rc >= 0;
+	if (rc < 0)
+		return rc;
+	a->has_since = rc > 0;
 	if (head->last_event_id[0]) {
 		if (parse_seq(head->last_event_id, &a->since) < 0)
 			return err_set(
@@ -175,9 +174,7 @@ static int parse_args(const struct http_head *head, struct events_args *a, struc
 		a->has_since = true;
 	}
 	a->follow = true;
-	if (http_query_flag(head->query, "follow", &a->follow) < 0)
-		return err_set(err, EINVAL, "follow: 0, 1, true or false is expected");
-	return 0;
+	return http_query_flag(head->query, "follow", &a->follow, err) < 0 ? -EINVAL : 0;
 }
 
 /* Each stream is told of every record at once, so that they are counted. */

@@ -107,20 +107,15 @@ static bool have_image(const struct sbxd *s, struct client *c, struct image_view
 /* There is one page; a size is checked all the same, a token is none that we gave. */
 static int check_page(const char *query, struct err *err)
 {
-	char text[16];
-	char *end;
-	long size;
-	int rc = http_query_get(query, "pageSize", text, sizeof(text));
+	char token[16];
+	uint64_t size;
+	int rc;
 
-	if (rc != -ENOENT) {
-		size = rc > 0 && text[0] >= '0' && text[0] <= '9' ? strtol(text, &end, 10) : 0;
-		if (size < 1 || size > IMAGES_PAGE_MAX || *end)
-			return err_set(err, EINVAL, "pageSize: a number from 1 to %d is expected",
-			    IMAGES_PAGE_MAX);
-	}
-	rc = http_query_get(query, "pageToken", text, sizeof(text));
+	if (http_query_number(query, "pageSize", 10, 1, IMAGES_PAGE_MAX, &size, err) < 0)
+		return -EINVAL;
+	rc = http_query_get(query, "pageToken", token, sizeof(token));
 	if (rc != -ENOENT && rc != 0)
-		return err_set(err, EINVAL, "pageToken: is none that was given out");
+		return err_set(err, EINVAL, "\"pageToken\" is none that was given out");
 	return 0;
 }
 

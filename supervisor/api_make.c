@@ -11,6 +11,7 @@
 #include "lib/fault.h"
 #include "supervisor/api_acquire.h"
 #include "supervisor/api_box.h"
+#include "supervisor/api_spec.h"
 #include "supervisor/client.h"
 #include "supervisor/idempotency.h"
 #include "supervisor/making.h"
@@ -53,24 +54,22 @@ static bool repeat(
 
 /* ---- asking ---- */
 
-/* A root directory as image shows what is in it: so only admins name one. */
 static int choose_spec(const struct sbxd *s, const struct client *c, const struct make_request *r,
-    struct pool_spec *spec)
+    struct pool_spec *spec, enum api_error *e, struct err *err)
 {
-	*spec = s->spec;
-	if (r->image && strcmp(r->image, spec->image) != 0) {
-		if (r->image[0] == '/' && !client_is_admin(c))
-			return -EPERM;
-		memset(spec->image, 0, sizeof(spec->image)); /* the digest covers all of it */
-		(void)strlcpy(spec->image, r->image, sizeof(spec->image));
-	}
+	int rc = api_spec_choose(s, c, r->image, spec, e, err);
+
+	if (rc < 0)
+		return rc;
 	if (r->cpus)
 		spec->cpus_milli = (uint32_t)r->cpus * MILLI;
 	if (r->memory_mib)
 		spec->memory_mib = (uint32_t)r->memory_mib;
 	if (r->disk_gb)
 		spec->disk_mib = (uint32_t)r->disk_gb * MIB_PER_GB;
-	return api_spec_digest(spec);
+	*e = API_INTERNAL;
+	rc = api_spec_digest(spec);
+	return rc < 0 ? err_set(err, -rc, "SHA-256 is not to be had") : 0;
 }
 
 /* All that is drawn: it is found by nothing that anybody could derive. */
@@ -86,9 +85,9 @@ static int draw(struct sbxd *s, struct pool_request *q)
 	return 0;
 }
 
-/* 0, or -errno with *e. The client waits then. */
+/* 0, then the client waits; or -errno with *e and *err. */
 static int begin(struct sbxd *s, struct client *c, const struct make_request *r,
-    struct idempotent *key, enum api_error *e)
+    struct idempotent *key, enum api_error *e, struct err *err)
 {
 	struct pool_request q = {
 	    .want = POOL_WANT_MADE,
@@ -98,36 +97,30 @@ static int begin(struct sbxd *s, struct client *c, const struct make_request *r,
 	    .name = r->name,
 	};
 	struct making *m;
-	int rc = choose_spec(s, c, r, &q.spec);
+	int rc = choose_spec(s, c, r, &q.spec, e, err);
 
-	if (rc == 0)
-		rc = draw(s, &q);
-	if (rc == 0)
-		rc = making_begin(s, q.uid, q.id.token, r, key, &m);
-	*e = rc == -EPERM ? API_PERMISSION_DENIED : rc == -EMSGSIZE ? API_TOO_LARGE : API_INTERNAL;
 	if (rc < 0)
 		return rc;
-	rc = making_join(m, c);
-	if (rc < 0) {
-		making_drop(m);
-		return rc;
+	*e = API_INTERNAL;
+	rc = draw(s, &q);
+	if (rc < 0)
+		return err_set(err, -rc, "no random bytes to be had");
+	rc = making_begin(s, q.uid, q.id.token, r, key, &m);
+	if (rc == -EMSGSIZE) {
+		*e = API_TOO_LARGE;
+		return err_set(err, -rc, "\"env\": all variables of a box together are too long");
 	}
+	if (rc == 0) {
+		rc = making_join(m, c);
+		if (rc < 0)
+			making_drop(m);
+	}
+	if (rc < 0)
+		return err_set(err, -rc, "out of memory");
 	FAULT_POINT("sbxd.make.begun");
 	q.req = m->req;
 	pool_acquire(s->pool, loop_now(s->loop), &q);
 	return 0;
-}
-
-static const char *begin_text(int rc)
-{
-	switch (rc) {
-	case -EPERM:
-		return "image: only root, sbxd's own user and admin_group may name a directory";
-	case -EMSGSIZE:
-		return "env: all variables of a box together are too long";
-	default:
-		return "no memory or random bytes to make it with";
-	}
 }
 
 /* key "": none. */
@@ -135,8 +128,8 @@ static void make(struct sbxd *s, struct client *c, const struct make_request *r,
     const uint8_t digest[DIGEST_LEN])
 {
 	struct idempotent *known = NULL;
+	struct err err = {0};
 	enum api_error e;
-	int rc;
 
 	if (*key)
 		known = idempotency_begin(
@@ -146,12 +139,11 @@ static void make(struct sbxd *s, struct client *c, const struct make_request *r,
 		    c, API_TOO_MANY, "too many requests with an Idempotency-Key are under way");
 		return;
 	}
-	rc = begin(s, c, r, known, &e);
-	if (rc == 0)
+	if (begin(s, c, r, known, &e, &err) == 0)
 		return;
 	if (known)
 		idempotency_forget(s->idempotency, known);
-	client_reply_error(c, e, begin_text(rc));
+	client_reply_error(c, e, err.text);
 }
 
 void api_make_box(struct sbxd *s, struct client *c, const struct route_call *call)

@@ -1,9 +1,7 @@
 /* api_metrics: GET /v1/metrics and /v1/boxes/{id}/metrics, as BoxLite's runtimes have them. Runs in
  * sbxd; holds no state. */
-#include <stdio.h>
-
 #include "lib/clock.h"
-#include "supervisor/access.h"
+#include "supervisor/api_box.h"
 #include "supervisor/client.h"
 #include "supervisor/routes.h"
 #include "supervisor/sbxd.h"
@@ -12,11 +10,6 @@
 #include "wire/json.h"
 
 #define METRICS_JSON_MAX 8192U
-
-static uint64_t counter(const struct sbxd *s, enum shm_counter c)
-{
-	return atomic_load_explicit(&s->seg.header->counters[c], memory_order_relaxed);
-}
 
 /* Those that a worker was started for, which is what COUNTER_BOOTS counts. */
 static uint64_t count_booting(const struct sbxd *s)
@@ -36,8 +29,8 @@ static void put_runtime(struct json_out *j, const struct sbxd *s)
 {
 	uint64_t running = pool_count(s->pool, SLOT_STOCK) + pool_count(s->pool, SLOT_ACTIVE) +
 			   pool_count(s->pool, SLOT_CHECKING) + pool_count(s->pool, SLOT_WARM);
-	uint64_t created = counter(s, COUNTER_BOOTS) - count_booting(s);
-	uint64_t failed = counter(s, COUNTER_BOOT_FAILURES);
+	uint64_t created = publish_counter(s, COUNTER_BOOTS) - count_booting(s);
+	uint64_t failed = publish_counter(s, COUNTER_BOOT_FAILURES);
 	struct usage usage;
 
 	usage_total(s, &usage);
@@ -117,17 +110,12 @@ static void put_box(struct json_out *j, const struct sbxd *s, const struct pool_
 
 void api_box_metrics(struct sbxd *s, struct client *c, const struct route_call *call)
 {
-	const struct pool_box *b = access_find_box(s, c, call->match->id);
+	const struct pool_box *b = api_find_box(s, c, call->match->id);
 	struct json_out j;
 	struct buf out;
 
-	if (!b) {
-		char text[200];
-
-		(void)snprintf(text, sizeof(text), "box not found: %s", call->match->id);
-		client_reply_error(c, API_NOT_FOUND, text);
+	if (!b)
 		return;
-	}
 	buf_init(&out, METRICS_JSON_MAX);
 	json_out_init(&j, &out);
 	json_object_begin(&j, NULL);

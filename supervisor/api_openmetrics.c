@@ -69,14 +69,12 @@ static const struct {
     [COUNTER_QUARANTINES] = {"sbxd_quarantines", "Slots that could not be cleaned or repaired."},
     [COUNTER_HANDOVERS] = {"sbxd_handovers", "Connections handed to workers."},
     [COUNTER_HANDBACKS] = {"sbxd_handbacks", "Connections that workers handed back."},
+    [COUNTER_CREATES] = {"sbxd_creates", "Boxes made for POST /v1/boxes."},
+    [COUNTER_STARTS] = {"sbxd_starts", "Made boxes that were started, by order or by use."},
+    [COUNTER_STOPS] = {"sbxd_stops", "Made boxes that were stopped."},
     [COUNTER_REJECTED_REQUESTS] = {"sbxd_rejected_requests",
 	"Requests and connections answered with an error by sbxd itself."},
 };
-
-static uint64_t counter(const struct sbxd *s, uint32_t c)
-{
-	return atomic_load_explicit(&s->seg.header->counters[c], memory_order_relaxed);
-}
 
 static void put_counter(struct text *t, const char *name, const char *help, uint64_t value)
 {
@@ -90,10 +88,10 @@ static void put_counters(struct text *t, const struct sbxd *s)
 	    t, "sbxd_acquires", "counter", "Boxes given to clients, by where they came from.");
 	for (uint32_t i = 0; i < SOURCES; i++)
 		PUT(t, "sbxd_acquires_total{source=\"%s\"} %" PRIu64 "\n", slot_source_name(i),
-		    counter(s, i));
+		    publish_counter(s, i));
 	for (uint32_t i = 0; i < COUNTERS; i++) {
 		if (counters[i].name)
-			put_counter(t, counters[i].name, counters[i].help, counter(s, i));
+			put_counter(t, counters[i].name, counters[i].help, publish_counter(s, i));
 	}
 }
 

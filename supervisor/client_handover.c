@@ -137,6 +137,11 @@ static bool client_take_back(struct client *c)
 	return true;
 }
 
+/*
+ * A request that comes back is asked anew, but for two: a worker speaks for its own uid only; and
+ * one over TCP was shown to it without its token (it comes back when the box was told to stop just
+ * before it was looked at).
+ */
 void client_handed_back(struct client *c, const uint8_t *bytes, size_t n, bool idle)
 {
 	if (c->gap || (idle && n == 0 && !c->tied)) {
@@ -145,11 +150,12 @@ void client_handed_back(struct client *c, const uint8_t *bytes, size_t n, bool i
 	}
 	if (!client_take_back(c))
 		return;
-	if (c->abroad && n > 0) {
+	if (n > 0 && (c->abroad || c->peer.by_token)) {
 		c->keep_alive = false;
 		c->linger = true;
 		client_reply_error(c, API_INVALID_STATE,
-		    "this connection was one to another user's box: open a new one");
+		    c->abroad ? "this connection was one to another user's box: open a new one"
+			      : "the box is being stopped");
 		return;
 	}
 	if (buf_append(&c->in, bytes, n) < 0)

@@ -65,6 +65,9 @@ struct config_limits {
 	uint32_t run_output_bytes;
 	uint64_t file_bytes;
 	uint64_t connection_idle_ns; /* 0: for ever */
+	uint32_t box_executions;
+	uint64_t execution_detach_grace_ns; /* 0: never ended for want of a client */
+	uint64_t execution_keep_ns;
 };
 
 struct config {
@@ -89,10 +92,6 @@ struct config {
 	uint64_t health_check_timeout_ns;
 	uint64_t boot_timeout_ns;
 	uint64_t orphan_grace_ns;
-
-	uint32_t max_executions;       /* of one box */
-	uint64_t exec_detach_grace_ns; /* 0: never ended for want of a client */
-	uint64_t exec_keep_ns;
 
 	uint32_t network;		  /* enum config_network */
 	char admin_group[64];		  /* "": none but root */

@@ -63,9 +63,6 @@ const struct config_key config_keys[CONFIG_KEYS] = {
     {"boot_timeout", CONFIG_SECONDS, AT(boot_timeout_ns), NS_PER_MS, DAY, "30", NULL, true},
     {"max_concurrent_boots", CONFIG_UINT, AT(max_concurrent_boots), 1, 1024, "4", NULL, false},
     {"orphan_grace", CONFIG_SECONDS, AT(orphan_grace_ns), 0, DAY, "60", NULL, true},
-    {"max_executions", CONFIG_UINT, AT(max_executions), 1, CONFIG_EXECUTIONS_MAX, "64", NULL, true},
-    {"exec_detach_grace", CONFIG_SECONDS, AT(exec_detach_grace_ns), 0, DAY, "300", NULL, true},
-    {"exec_keep_seconds", CONFIG_SECONDS, AT(exec_keep_ns), 0, DAY, "300", NULL, true},
     {"max_boxes", CONFIG_UINT, AT(max_boxes), 1, SHM_MAX_SLOTS, "1024", NULL, false},
     {"network", CONFIG_ENUM, AT(network), 0, 0, "none", network_names, false},
     {"admin_group", CONFIG_TEXT, AT(admin_group), 0, SIZE(admin_group), "", NULL, false},
@@ -95,6 +92,12 @@ const struct config_key config_keys[CONFIG_KEYS] = {
 	DEFAULT(LIMIT_RUN_OUTPUT_BYTES), NULL, true},
     {"limits.file_bytes", CONFIG_SIZE, AT(limits.file_bytes), 1, MIB *MIB,
 	DEFAULT(LIMIT_FILE_BYTES), NULL, true},
+    {"limits.box_executions", CONFIG_UINT, AT(limits.box_executions), 1, CONFIG_EXECUTIONS_MAX,
+	DEFAULT(LIMIT_BOX_EXECUTIONS), NULL, true},
+    {"limits.execution_detach_grace", CONFIG_SECONDS, AT(limits.execution_detach_grace_ns), 0, DAY,
+	DEFAULT(LIMIT_EXECUTION_SECONDS), NULL, true},
+    {"limits.execution_keep_seconds", CONFIG_SECONDS, AT(limits.execution_keep_ns), 0, DAY,
+	DEFAULT(LIMIT_EXECUTION_SECONDS), NULL, true},
 
     /* Above the ranges that login.defs gives to users and, with max_boxes at its greatest, up to
      * the end of what systemd leaves to containers. */

@@ -9,12 +9,13 @@
 #include <stdint.h>
 
 #include "lib/err.h"
+#include "supervisor/config.h"
 #include "wire/api_error.h"
 
+/* What a box may be asked for at most; GET /v1/config says so. */
 #define MAKE_CPUS_MAX 32 /* BoxLite's */
-#define MAKE_MEMORY_MIB_MIN 128
-#define MAKE_MEMORY_MIB_MAX (1 << 20)
-#define MAKE_DISK_GB_MAX (1 << 14)
+#define MAKE_MEMORY_MIB_MAX CONFIG_MEMORY_MIB_MAX
+#define MAKE_DISK_GB_MAX (CONFIG_DISK_MIB_MAX / 1024U)
 
 /* Texts and env lie in the parsed body. 0 and NULL: not said. */
 struct make_request {

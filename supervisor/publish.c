@@ -206,3 +206,8 @@ void publish_count(struct sbxd *s, enum shm_counter counter)
 {
 	atomic_fetch_add_explicit(&s->seg.header->counters[counter], 1, memory_order_relaxed);
 }
+
+uint64_t publish_counter(const struct sbxd *s, enum shm_counter counter)
+{
+	return atomic_load_explicit(&s->seg.header->counters[counter], memory_order_relaxed);
+}

@@ -117,5 +117,6 @@ void publish_box(struct sbxd *s, const struct pool_box *b);
 void publish_now(struct sbxd *s, const struct pool_box *b);
 void publish_changed(struct sbxd *s);
 void publish_count(struct sbxd *s, enum shm_counter counter);
+uint64_t publish_counter(const struct sbxd *s, enum shm_counter counter);
 
 #endif

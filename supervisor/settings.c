@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lib/clock.h"
-#include "supervisor/api_acquire.h"
+#include "supervisor/api_spec.h"
 #include "supervisor/sbxd.h"
 
 #define CLOSE_GRACE (3 * NS_PER_S)

@@ -58,20 +58,15 @@ void usage_retire(struct sbxd *s, uint32_t slot, uint64_t gen)
 	add_counter(s, COUNTER_PAST_BYTES_OUT, u.bytes_out);
 }
 
-static uint64_t counter(const struct sbxd *s, enum shm_counter c)
-{
-	return atomic_load_explicit(&s->seg.header->counters[c], memory_order_relaxed);
-}
-
 void usage_total(const struct sbxd *s, struct usage *out)
 {
 	struct slot_work work;
 
 	*out = (struct usage){
-	    .commands = counter(s, COUNTER_PAST_COMMANDS),
-	    .command_failures = counter(s, COUNTER_PAST_COMMAND_FAILURES),
-	    .bytes_in = counter(s, COUNTER_PAST_BYTES_IN),
-	    .bytes_out = counter(s, COUNTER_PAST_BYTES_OUT),
+	    .commands = publish_counter(s, COUNTER_PAST_COMMANDS),
+	    .command_failures = publish_counter(s, COUNTER_PAST_COMMAND_FAILURES),
+	    .bytes_in = publish_counter(s, COUNTER_PAST_BYTES_IN),
+	    .bytes_out = publish_counter(s, COUNTER_PAST_BYTES_OUT),
 	};
 	for (uint32_t i = 0; i < s->seg.slot_count; i++) {
 		if (s->workers[i] && usage_of_box(s, pool_box_at(s->pool, i), &work))

@@ -12,10 +12,8 @@
 #include "supervisor/spawn.h"
 #include "supervisor/worker_int.h"
 
-static void fill_limits(const struct config *c, struct ctl_limits *out)
+static void fill_limits(const struct config_limits *l, struct ctl_limits *out)
 {
-	const struct config_limits *l = &c->limits;
-
 	*out = (struct ctl_limits){
 	    .head_bytes = l->head_bytes,
 	    .json_depth = l->json_depth,
@@ -24,9 +22,9 @@ static void fill_limits(const struct config *c, struct ctl_limits *out)
 	    .run_output_bytes = l->run_output_bytes,
 	    .run_body_bytes = l->run_body_bytes,
 	    .file_bytes = l->file_bytes,
-	    .max_executions = c->max_executions,
-	    .exec_detach_grace_ms = (uint32_t)(c->exec_detach_grace_ns / NS_PER_MS),
-	    .exec_keep_ms = (uint32_t)(c->exec_keep_ns / NS_PER_MS),
+	    .max_executions = l->box_executions,
+	    .exec_detach_grace_ms = (uint32_t)(l->execution_detach_grace_ns / NS_PER_MS),
+	    .exec_keep_ms = (uint32_t)(l->execution_keep_ns / NS_PER_MS),
 	};
 }
 
@@ -45,7 +43,7 @@ static void fill_boot(const struct sbxd *s, const struct pool_box *b, struct ctl
 	    .orphan_grace_ms = (uint32_t)(c->orphan_grace_ns / NS_PER_MS),
 	    .slots_off = s->seg.header->slots_off,
 	};
-	fill_limits(c, &boot->limits);
+	fill_limits(&c->limits, &boot->limits);
 	sbxd_fill_site(s, &boot->site);
 	memcpy(boot->name, s->parts[b->slot].name, sizeof(boot->name)); /* as it was published */
 	(void)strlcpy(boot->token, b->token, sizeof(boot->token));

@@ -130,8 +130,14 @@ int http_split_path(const char *path, char *storage, size_t size, const char **s
  */
 int http_query_get(const char *query, const char *key, char *out, size_t size);
 
-/* A flag of a query: 0, 1, false or true. 1: *out is set; 0: it is not there; -EINVAL. */
-int http_query_flag(const char *query, const char *key, bool *out);
+/*
+ * Values of a query by what they are: a text that is not empty; 0, 1, true or false; a number of
+ * base 8 or 10 within bounds. 1: *out is set; 0: it is not there; -EINVAL with *err.
+ */
+int http_query_text(const char *query, const char *key, char *out, size_t size, struct err *err);
+int http_query_flag(const char *query, const char *key, bool *out, struct err *err);
+int http_query_number(const char *query, const char *key, int base, uint64_t least, uint64_t most,
+    uint64_t *out, struct err *err);
 
 /* Appends `text` percent-encoded (everything but unreserved characters and, if keep_slash, '/'). */
 int http_put_escaped(struct buf *out, const char *text, bool keep_slash)

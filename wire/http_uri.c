@@ -127,23 +127,6 @@ int http_query_get(const char *query, const char *key, char *out, size_t size)
 	return uri_decode(value, value_end, true, out, size);
 }
 
-int http_query_flag(const char *query, const char *key, bool *out)
-{
-	static const char *const names[] = {"0", "false", "1", "true"};
-	char text[8];
-	int n = http_query_get(query, key, text, sizeof(text));
-
-	if (n == -ENOENT)
-		return 0;
-	for (size_t i = 0; n > 0 && i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(text, names[i]) != 0)
-			continue;
-		*out = i >= 2;
-		return 1;
-	}
-	return -EINVAL;
-}
-
 static bool uri_is_plain(unsigned char c, bool keep_slash)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||

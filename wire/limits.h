@@ -23,8 +23,10 @@
 #define LIMIT_RUN_OUTPUT_BYTES \
 	67108864		    /* kept of each of stdout and stderr, as a request may ask */
 #define LIMIT_FILE_BYTES 1073741824 /* of one file, up or down */
-#define LIMIT_EXECUTIONS 64	    /* at once, of one box */
-#define LIMIT_EXEC_SECONDS 300	    /* without a client; kept after the end */
+#define LIMIT_BOX_EXECUTIONS 64	    /* at once, of one box */
+#define LIMIT_EXECUTION_SECONDS 300 /* without a client; kept after the end */
+
+#define LIMIT_COMMAND_SECONDS 1000000000 /* that one may be given */
 
 /* What the worker of a test, or of nobody's configuration, is told. */
 #define CTL_LIMITS_DEFAULT                                                                   \
@@ -33,9 +35,9 @@
 		.connections = LIMIT_BOX_CONNECTIONS, .idle_ms = LIMIT_IDLE_SECONDS * 1000U, \
 		.run_output_bytes = LIMIT_RUN_OUTPUT_BYTES,                                  \
 		.run_body_bytes = LIMIT_RUN_BODY_BYTES, .file_bytes = LIMIT_FILE_BYTES,      \
-		.max_executions = LIMIT_EXECUTIONS,                                          \
-		.exec_detach_grace_ms = LIMIT_EXEC_SECONDS * 1000U,                          \
-		.exec_keep_ms = LIMIT_EXEC_SECONDS * 1000U,                                  \
+		.max_executions = LIMIT_BOX_EXECUTIONS,                                      \
+		.exec_detach_grace_ms = LIMIT_EXECUTION_SECONDS * 1000U,                     \
+		.exec_keep_ms = LIMIT_EXECUTION_SECONDS * 1000U,                             \
 	}
 
 #endif

@@ -8,18 +8,10 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "lib/env.h"
 #include "wire/agent.h"
 #include "worker/arg_limits.h"
 #include "worker/service.h"
-
-static bool env_name_is_good(const char *s)
-{
-	static const char first[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
-	static const char rest[] =
-	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
-
-	return *s && strchr(first, *s) && s[strspn(s, rest)] == '\0';
-}
 
 int command_check_env(json_t *env, struct err *err)
 {
@@ -28,7 +20,7 @@ int command_check_env(json_t *env, struct err *err)
 
 	json_object_foreach(env, name, value)
 	{
-		if (!env_name_is_good(name))
+		if (!env_name_is_sound(name))
 			return err_set(err, EINVAL,
 			    "\"env\": \"%s\" is no name for a variable ([A-Za-z_][A-Za-z0-9_]*)",
 			    name);

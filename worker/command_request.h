@@ -13,7 +13,6 @@
 #include "lib/err.h"
 #include "wire/api_error.h"
 
-#define COMMAND_TIMEOUT_MAX 1e9 /* seconds */
 #define COMMAND_COLS 80
 #define COMMAND_ROWS 24
 

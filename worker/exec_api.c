@@ -182,6 +182,9 @@ static void post_answer(struct exec_post *p)
 
 	if (!x) {
 		exec_api_not_found(c);
+	} else if (json_check_depth(
+		       buf_head(&p->body), p->body.len, c->s->limits->json_depth, &err) < 0) {
+		conn_fail(c, API_MALFORMED, err.text);
 	} else if (p->parse(buf_head(&p->body), p->body.len, &order, &e, &err) < 0) {
 		conn_fail(c, e, err.text);
 	} else if (x->state == EXEC_OVER) {

@@ -226,7 +226,8 @@ static void attach_text(struct conn_ws *w, const uint8_t *p, size_t n)
 	struct exec_order order;
 	struct err err = {0};
 
-	if (exec_order_parse(p, n, &order, &err) < 0)
+	if (json_check_depth(p, n, w->op.s->limits->json_depth, &err) < 0 ||
+	    exec_order_parse(p, n, &order, &err) < 0)
 		attach_say(a, err.text);
 	else if (a->read_only)
 		attach_say(a, "this client may only read");
@@ -281,18 +282,6 @@ static const struct conn_ws_ops attach_ops = {
 
 /* ---- its beginning ---- */
 
-/* A switch of the query. 0, or -EINVAL after answering. */
-static int attach_take_switch(struct conn *c, const struct http_head *h, const char *key, bool *out)
-{
-	char text[64];
-
-	if (http_query_flag(h->query, key, out) >= 0)
-		return 0;
-	(void)snprintf(text, sizeof(text), "\"%s\" must be 0, 1, true or false", key);
-	conn_fail(c, API_INVALID_ARGUMENT, text);
-	return -EINVAL;
-}
-
 /* 0, or -EINVAL after answering. */
 static int attach_check(struct conn *c, const struct http_head *h, char accept[WS_ACCEPT_LEN],
     bool *writes, bool *replay)
@@ -309,8 +298,12 @@ static int attach_check(struct conn *c, const struct http_head *h, char accept[W
 		conn_fail(c, API_INVALID_ARGUMENT, "this request has no body");
 	if (rc < 0 || h->content_length > 0)
 		return -EINVAL;
-	rc = attach_take_switch(c, h, "stdin", writes);
-	return rc < 0 ? rc : attach_take_switch(c, h, "replay", replay);
+	if (http_query_flag(h->query, "stdin", writes, &err) < 0 ||
+	    http_query_flag(h->query, "replay", replay, &err) < 0) {
+		conn_fail(c, API_INVALID_ARGUMENT, err.text);
+		return -EINVAL;
+	}
+	return 0;
 }
 
 /* Says what nobody has had and nobody can have any more. */

@@ -11,6 +11,7 @@
 #include "lib/clock.h"
 #include "wire/agent.h"
 #include "wire/json.h"
+#include "wire/limits.h"
 #include "worker/command_request.h"
 
 #define EXEC_SIDE_MAX 65535 /* columns, rows */
@@ -68,7 +69,7 @@ static int take_fields(json_t *json, struct fields *f, struct err *err)
 	    {"env", JSON_FIELD_OBJECT, &f->env, 0, 0},
 	    {"working_dir", JSON_FIELD_STRING, &f->working_dir, 0, 0},
 	    {"user", JSON_FIELD_STRING, &f->user, 0, 0},
-	    {"timeout_seconds", JSON_FIELD_NUMBER, &f->timeout, 0, COMMAND_TIMEOUT_MAX},
+	    {"timeout_seconds", JSON_FIELD_NUMBER, &f->timeout, 0, LIMIT_COMMAND_SECONDS},
 	    {"tty", JSON_FIELD_BOOL, &f->tty, 0, 0},
 	    {"stdin", JSON_FIELD_BOOL, &f->has_stdin, 0, 0},
 	    {"cols", JSON_FIELD_INT, &f->cols, 1, EXEC_SIDE_MAX},

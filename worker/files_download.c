@@ -94,7 +94,7 @@ static void download_finish(struct download *d)
 	enum api_error e = files_helper_result(&d->helper, &d->end, &why);
 
 	if (e == API_OK && (d->broken || d->out.state != TAR_OUT_DONE))
-		e = API_EXECUTION_FAILED;
+		e = API_IO;
 	if (e == API_OK)
 		conn_end(d->op.conn);
 	else if (d->begun)

@@ -226,11 +226,13 @@ static void path_body(struct op *op, const uint8_t *bytes, size_t n)
 static void path_body_end(struct op *op)
 {
 	struct path_op *p = path_of(op);
-	enum api_error e = API_INVALID_ARGUMENT;
+	const uint8_t *body = buf_head(&p->body);
+	enum api_error e = API_MALFORMED;
 	struct err err = {0};
-	int rc =
-	    path_take_body(&p->request, &p->kind->form, buf_head(&p->body), p->body.len, &e, &err);
+	int rc = json_check_depth(body, p->body.len, op->s->limits->json_depth, &err);
 
+	if (rc == 0)
+		rc = path_take_body(&p->request, &p->kind->form, body, p->body.len, &e, &err);
 	buf_free(&p->body);
 	if (rc < 0)
 		path_refuse(p, e, err.text);

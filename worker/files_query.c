@@ -1,7 +1,6 @@
 /* files_query: what file requests say in their query. sbx-worker; holds no state. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "wire/agent.h"
@@ -29,19 +28,17 @@ static const char *path_fault(const char *path)
 
 int files_take_path(struct conn *c, const struct http_head *h, char out[PATH_MAX])
 {
-	int n = http_query_get(h->query, "path", out, PATH_MAX);
+	int rc = files_take_text(c, h, "path", out, PATH_MAX, API_INVALID_PATH);
 	const char *fault;
 	char why[64];
 
-	if (n == -ENOENT || n == 0)
+	if (rc == 0)
 		return path_refuse(c, "\"path\" is missing");
-	if (n == -ENAMETOOLONG)
-		return path_refuse(c, "\"path\" is too long");
-	if (n < 0)
-		return path_refuse(c, "\"path\" is given twice or badly escaped");
+	if (rc < 0)
+		return rc;
 	fault = path_fault(out);
 	if (!fault)
-		return n;
+		return (int)strlen(out);
 	(void)snprintf(why, sizeof(why), "\"path\" %s", fault);
 	return path_refuse(c, why);
 }
@@ -72,72 +69,36 @@ const char *files_check_path(char *path)
 	return path_fault(path);
 }
 
+/* What http_query_*() said, once the client was told what is wrong. */
+static int take(struct conn *c, int rc, enum api_error e, const struct err *err)
+{
+	if (rc < 0)
+		conn_fail(c, e, err->text);
+	return rc;
+}
+
 int files_take_text(struct conn *c, const struct http_head *h, const char *key, char *out,
     size_t size, enum api_error e)
 {
-	char why[96];
-	int n = http_query_get(h->query, key, out, size);
+	struct err err = {0};
 
-	if (n == -ENOENT)
-		return 0;
-	if (n > 0)
-		return 1;
-	(void)snprintf(why, sizeof(why), "\"%s\" %s", key,
-	    n == 0		 ? "is empty"
-	    : n == -ENAMETOOLONG ? "is too long"
-				 : "is given twice or badly escaped");
-	conn_fail(c, e, why);
-	return -EINVAL;
+	return take(c, http_query_text(h->query, key, out, size, &err), e, &err);
 }
 
 int files_take_flag(struct conn *c, const struct http_head *h, const char *key, bool *out)
 {
-	char why[96];
-	int rc = http_query_flag(h->query, key, out);
+	struct err err = {0};
 
-	if (rc >= 0)
-		return rc;
-	(void)snprintf(why, sizeof(why), "\"%s\" must be 0, 1, true or false", key);
-	conn_fail(c, API_INVALID_ARGUMENT, why);
-	return rc;
-}
-
-/* What a number may be. */
-static void number_refuse(struct conn *c, const char *key, int base, uint64_t least, uint64_t most)
-{
-	char why[128];
-	int n = snprintf(why, sizeof(why),
-	    base == 8 ? "\"%s\" must be an octal number" : "\"%s\" must be a decimal number", key);
-
-	if (most < INT64_MAX)
-		(void)snprintf(why + n, sizeof(why) - (size_t)n,
-		    base == 8 ? " from %llo to %llo" : " from %llu to %llu",
-		    (unsigned long long)least, (unsigned long long)most);
-	else if (least > 0)
-		(void)snprintf(
-		    why + n, sizeof(why) - (size_t)n, ", at least %llu", (unsigned long long)least);
-	conn_fail(c, API_INVALID_ARGUMENT, why);
+	return take(c, http_query_flag(h->query, key, out, &err), API_INVALID_ARGUMENT, &err);
 }
 
 int files_take_number(struct conn *c, const struct http_head *h, const char *key, int base,
     uint64_t least, uint64_t most, uint64_t *out)
 {
-	char text[24];
-	uint64_t value = 0;
-	char *end = text;
-	int n = http_query_get(h->query, key, text, sizeof(text));
+	struct err err = {0};
 
-	if (n == -ENOENT)
-		return 0;
-	errno = 0;
-	if (n > 0 && text[0] >= '0' && text[0] <= '9')
-		value = strtoull(text, &end, base);
-	if (n > 0 && end == text + n && errno == 0 && value >= least && value <= most) {
-		*out = value;
-		return 1;
-	}
-	number_refuse(c, key, base, least, most);
-	return -EINVAL;
+	return take(c, http_query_number(h->query, key, base, least, most, out, &err),
+	    API_INVALID_ARGUMENT, &err);
 }
 
 void files_refuse(struct conn *c, int rc)

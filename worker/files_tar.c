@@ -2,7 +2,6 @@
 #include "worker/files_tar.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "wire/http.h"

@@ -101,7 +101,7 @@ static void upload_answer(struct upload *u, const struct agent_end *end)
 	if (u->state == TAR_IN_FAILED)
 		e = tar_in_error(u->in, &why);
 	else if (e == API_OK && u->state != TAR_IN_DONE)
-		e = API_EXECUTION_FAILED;
+		e = API_IO;
 	if (e == API_OK)
 		conn_reply_empty(u->op.conn, 204);
 	else

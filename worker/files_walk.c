@@ -73,6 +73,8 @@ static void walk_send(struct walk *w)
 /* The answer is another one, or ends where it is. The client hears no more of the operation. */
 static void walk_fail(struct walk *w, enum api_error e, const char *message)
 {
+	if (!w->op.conn)
+		return;
 	if (w->begun)
 		conn_cut(w->op.conn);
 	else
@@ -186,7 +188,7 @@ static void walk_over(struct walk *w)
 
 	if (e == API_OK && (!w->complete || w->reader.len > 0))
 		e = API_IO;
-	if (w->op.conn && e != API_OK)
+	if (e != API_OK)
 		walk_fail(w, e, why);
 	else if (w->op.conn)
 		walk_finish(w);
@@ -235,8 +237,7 @@ static void walk_error(struct agent_chan *c, uint32_t code, const char *text)
 {
 	struct walk *w = walk_of_chan(c);
 
-	if (w->op.conn)
-		walk_fail(w, files_error(code), text);
+	walk_fail(w, files_error(code), text);
 	op_free(&w->op);
 }
 

@@ -7,6 +7,7 @@
 #include "lib/clock.h"
 #include "wire/agent.h"
 #include "wire/json.h"
+#include "wire/limits.h"
 #include "worker/command_request.h"
 #include "worker/service.h"
 
@@ -34,7 +35,7 @@ static int take_fields(
 	    {"user", JSON_FIELD_STRING, &f->user, 0, 0},
 	    {"stdin", JSON_FIELD_STRING, &f->stdin_text, 0, 0},
 	    {"stdin_base64", JSON_FIELD_STRING, &f->stdin_base64, 0, 0},
-	    {"timeout_seconds", JSON_FIELD_NUMBER, &f->timeout, 0.001, COMMAND_TIMEOUT_MAX},
+	    {"timeout_seconds", JSON_FIELD_NUMBER, &f->timeout, 0.001, LIMIT_COMMAND_SECONDS},
 	    {"max_output_bytes", JSON_FIELD_INT, &f->max_output, 0, limits->run_output_bytes},
 	    {"tty", JSON_FIELD_BOOL, &f->tty, 0, 0},
 	};

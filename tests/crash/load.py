@@ -19,7 +19,7 @@ LEASE = 3  # seconds; what a lost answer leaves behind must come back by itself
 LINES = 2000
 MADE = 0.15  # turns with a box that is made
 SETTINGS = {"replicas": 10, "replica_policy": "wait", "acquire_timeout": 15, "max_boxes": 32, "max_concurrent_boots": 3, "idle_timeout": 2,
-            "health_check_timeout": 3, "boot_timeout": 8, "orphan_grace": 30, "exec_detach_grace": 1}
+            "health_check_timeout": 3, "boot_timeout": 8, "orphan_grace": 30, "limits": "{execution_detach_grace: 1}"}
 
 
 def scopes():

@@ -30,8 +30,8 @@ def as_uid(d, uid, method, path):
 
 
 class Config(DaemonTest):
-    config = ("replicas: 5\nmax_boxes: 77\nmemory_mib: 300\ncpus: 1.5\ndisk_mib: 1500\nmax_executions: 7\n"
-              "limits: {head_bytes: 20000, file_bytes: 5000000, connection_idle_timeout: 12.5}\n")
+    config = ("replicas: 5\nmax_boxes: 77\nmemory_mib: 300\ncpus: 1.5\ndisk_mib: 1500\n"
+              "limits: {head_bytes: 20000, file_bytes: 5000000, connection_idle_timeout: 12.5, box_executions: 7, execution_keep_seconds: 2.5}\n")
 
     def test_it_is_what_runs(self):
         r = self.d.get("/v1/config")
@@ -54,6 +54,16 @@ class Config(DaemonTest):
         self.assertTrue(all(isinstance(v, str) for v in r.json["overrides"].values()))
         self.assertEqual(r.json["limits"]["head_bytes"], 20000)
         self.assertEqual(r.json["limits"]["connection_idle_timeout"], 12.5)
+        self.assertEqual((r.json["limits"]["box_executions"], r.json["limits"]["execution_keep_seconds"]), (7, 2.5))
+        self.assertEqual(can["max_concurrent_executions"], 7)
+
+    def test_what_it_says_is_taken(self):
+        can = self.d.get("/v1/config").json["capabilities"]
+        for name, most in (("cpus", can["max_cpus"]), ("memory_mib", can["max_memory_mib"]), ("disk_size_gb", can["max_disk_size_gb"])):
+            r = self.d.post("/v1/boxes", {name: most})
+            self.assertEqual(r.status, 201, (name, r))
+            self.d.request("DELETE", f"/v1/boxes/{r.json['box_id']}?force=true")
+            self.assertEqual(self.d.post("/v1/boxes", {name: most + 1}).status, 400, name)
 
     def test_other_methods(self):
         for path in ("/v1/config", "/v1/me", "/v1/metrics", "/metrics", "/v1/images"):

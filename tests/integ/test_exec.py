@@ -247,7 +247,7 @@ class Ends(ExecTest):
 
 
 class Alone(ExecTest):
-    config = "replicas: 50\nexec_detach_grace: 0.3\nexec_keep_seconds: 0.3\nmax_executions: 3\n"
+    config = "replicas: 50\nlimits: {execution_detach_grace: 0.3, execution_keep_seconds: 0.3, box_executions: 3}\n"
 
     def test_grace_ends_it_with_hup(self):
         e = self.sh("trap 'echo hup >/tmp/hup; exit 9' HUP; while :; do sleep 0.01; done")

@@ -55,6 +55,14 @@ class Requests(LimitsTest):
         head = f"GET {path} HTTP/1.1\r\nHost: x\r\nX: \r\n\r\n"
         return head.replace("X: ", "X: " + "x" * (size - len(head))).encode()
 
+    def test_depth_of_what_boxes_are_asked(self):
+        box = self.d.acquire("u", "deep")["box_id"]
+        e = self.d.post(f"/v1/boxes/{box}/exec", {"command": "cat"}).json["execution_id"]
+        deep = '{"x":' + "[" * 8 + "]" * 8 + "}"
+        for path in ("run", "exec", "fs/mkdir", "fs/rename", f"executions/{e}/signal", f"executions/{e}/resize"):
+            r = self.d.post(f"/v1/boxes/{box}/{path}", deep)
+            self.refused(r, 400, "malformed_request", "nested deeper than 8 levels")
+
     def test_a_head(self):
         s = self.raw()
         s.sendall(self.head("/v1/pool", 2048))

@@ -129,6 +129,15 @@ class Box(MetricsTest):
 
 
 class OpenMetrics(MetricsTest):
+    def test_made_boxes_are_counted(self):
+        names = ("sbxd_creates", "sbxd_starts", "sbxd_stops")
+        before = self.scrape()
+        box = self.d.post("/v1/boxes", {}).json["box_id"]
+        self.d.sh(box, "true")
+        self.assertEqual(self.d.post(f"/v1/boxes/{box}/stop", {}).status, 200)
+        after = self.scrape()
+        self.assertEqual([after[n].value("_total") - before[n].value("_total") for n in names], [1, 1, 1])
+
     def test_it_is_as_the_specification_says(self):
         families = self.scrape()  # before anything has happened
         self.assertTrue(all(f.name.startswith("sbxd_") for f in families.values()))

@@ -65,11 +65,6 @@ static const struct {
     {"max_concurrent_boots", "0", "from 1 to 1024"},
     {"max_concurrent_boots", "1025", "from 1 to 1024"},
     {"orphan_grace", "true", "from 0 to 86400"},
-    {"max_executions", "0", "from 1 to 192"},
-    {"max_executions", "193", "from 1 to 192"},
-    {"exec_detach_grace", "-1", "from 0 to 86400"},
-    {"exec_detach_grace", "86401", "from 0 to 86400"},
-    {"exec_keep_seconds", "86400.001", "from 0 to 86400"},
     {"max_boxes", "0", "from 1 to 16384"},
     {"max_boxes", "16385", "from 1 to 16384"},
     {"network", "bridge", "give none, user"},
@@ -109,6 +104,11 @@ static const struct {
     {"limits.file_bytes", "0", "a whole number from 1 to 1099511627776"},
     {"limits.file_bytes", "1.5", "a whole number"},
     {"limits.file_bytes", "1099511627777", "from 1 to 1099511627776"},
+    {"limits.box_executions", "0", "from 1 to 192"},
+    {"limits.box_executions", "193", "from 1 to 192"},
+    {"limits.execution_detach_grace", "-1", "from 0 to 86400"},
+    {"limits.execution_detach_grace", "86401", "from 0 to 86400"},
+    {"limits.execution_keep_seconds", "86400.001", "from 0 to 86400"},
     {"namespace.uid_base", "0", "from 65536 to"},
     {"namespace.uid_base", "4294836223", "go past the last uid"},
     {"qemu.binary", "qemu-system-x86_64", "an absolute path"},
@@ -232,15 +232,15 @@ static void test_defaults(void **state)
 	assert_int_equal(c.boot_timeout_ns, 30 * NS_PER_S);
 	assert_int_equal(c.max_concurrent_boots, 4);
 	assert_int_equal(c.orphan_grace_ns, 60 * NS_PER_S);
-	assert_int_equal(c.max_executions, 64);
-	assert_int_equal(c.exec_detach_grace_ns, 300 * NS_PER_S);
-	assert_int_equal(c.exec_keep_ns, 300 * NS_PER_S);
 	assert_int_equal(c.max_boxes, 1024);
 	assert_int_equal(c.network, CONFIG_NETWORK_NONE);
 	assert_string_equal(c.admin_group, "");
 	assert_false(c.listen_tcp.set);
 	assert_string_equal(c.token_file, "");
 	assert_false(c.listen_tcp_public);
+	assert_int_equal(c.limits.box_executions, 64);
+	assert_int_equal(c.limits.execution_detach_grace_ns, 300 * NS_PER_S);
+	assert_int_equal(c.limits.execution_keep_ns, 300 * NS_PER_S);
 	assert_int_equal(c.limits.head_bytes, 16384);
 	assert_int_equal(c.limits.body_bytes, 65536);
 	assert_int_equal(c.limits.json_depth, 32);

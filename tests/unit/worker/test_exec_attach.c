@@ -104,8 +104,8 @@ static void test_refused(void **state)
 	    {"", UPGRADE KEY "Sec-WebSocket-Version: 12\r\n", "426", "upgrade_required"},
 	    {"", UPGRADE V13 "Sec-WebSocket-Key: short\r\n", "400", "Sec-WebSocket-Key"},
 	    {"", UPGRADE V13 KEY "Transfer-Encoding: chunked\r\n", "400", "has no body"},
-	    {"?stdin=maybe", UPGRADE V13 KEY, "400", "stdin\\\" must be 0, 1, true or false"},
-	    {"?replay=", UPGRADE V13 KEY, "400", "replay\\\" must be"},
+	    {"?stdin=maybe", UPGRADE V13 KEY, "400", "\\\"stdin\\\" must be 0, 1, true or false"},
+	    {"?replay=", UPGRADE V13 KEY, "400", "\\\"replay\\\" must be"},
 	};
 	struct harness *h = *state;
 	struct running r;
