@@ -16,7 +16,7 @@ from contract_schema import Invalid, Validator
 
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/openapi.yaml")
 METHODS = ("get", "head", "put", "post", "delete")
-REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,39}")
+REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,63}")
 # Answers that need not know the request's id: its head could not be read, or nobody looked at it.
 NAMELESS = {"malformed_request", "head_too_large", "timeout", "too_many_connections"}
 
@@ -190,7 +190,7 @@ class Contract(Validator):
     # ---- the judge of wiretap ----
 
     def begin(self, request, response):
-        with self.told_of(request, response):
+        with Telling(request, response):
             op, response.values = self.find(*request.words[:2]) if request else (None, {})
             response.op = op
             response.content = self.check_head(op, request, response)
@@ -206,7 +206,7 @@ class Contract(Validator):
         end = b"\n" if "ndjson" in response.headers["content-type"] else b"\n\n"
         response.pending += data
         *items, response.pending = response.pending.split(end)
-        with self.told_of(None, response):
+        with Telling(None, response):
             for item in items:
                 if end == b"\n":
                     self.check(content["x-item-schema"], load_json(item), "line")
@@ -217,7 +217,7 @@ class Contract(Validator):
         op, content = response.op, response.content or {}
         kind = response.headers.get("content-type")
         head = request is not None and request.words[0] == "HEAD"
-        with self.told_of(request, response):
+        with Telling(request, response):
             if kind == "application/json" and not head and response.body is not None:
                 value = load_json(bytes(response.body))
                 self.check(content["schema"], value)
@@ -232,14 +232,11 @@ class Contract(Validator):
 
     def frame(self, response, opcode, payload):
         spec = response.op.responses["101"]
-        with self.told_of(None, response):
+        with Telling(None, response):
             if opcode == 1:
                 self.check(spec["x-text-messages"], load_json(payload), "message")
             elif opcode == 2 and (payload[:1] not in (b"\1", b"\2") or not 2 <= len(payload) <= 65537):
                 raise Invalid(f"binary: {len(payload)} bytes, {payload[:20]}")
-
-    def told_of(self, request, response):
-        return Telling(request, response)
 
 
 class Telling:
@@ -258,7 +255,7 @@ class Telling:
         what = " ".join(self.request.words[:2]) if self.request else op.id if op else "(no request that can be read)"
         text = f"{what} -> {self.response.status}: {e}\n  {bytes(self.response.body or b'')[:300]!r}"
         violations.append(text)
-        raise Violation(text)
+        raise Violation(text) from None
 
 
 def watch():

@@ -228,10 +228,11 @@ class Pages(unittest.TestCase):
         return " ".join(re.sub(".\b", "", r.stdout).split())
 
     def test_lint(self):
-        self.assertEqual([os.path.basename(p) for p in PAGES], ["sbxctl.1", "sbxd.8", "sbxd.yaml.5"])
+        self.assertLessEqual({"sbxctl.1", "sbxd.8", "sbxd.yaml.5"}, {os.path.basename(p) for p in PAGES})
         for page in PAGES:
             r = subprocess.run(["mandoc", "-T", "lint", "-W", "all", page], capture_output=True, text=True, timeout=60)
-            found = [line for line in (r.stdout + r.stderr).splitlines() if "referenced manual not found" not in line]  # it looks at the host
+            of_the_host = ("referenced manual not found", "mandoc.db")
+            found = [line for line in (r.stdout + r.stderr).splitlines() if not any(words in line for words in of_the_host)]
             self.assertEqual(found, [])
 
     def test_sbxd(self):

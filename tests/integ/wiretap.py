@@ -174,10 +174,14 @@ class Tap:
         self.out.feed(data)
 
     def received(self, data):
-        if len(data):
-            self.inbound.feed(data)
-        elif self.inbound.state == self.inbound._rest:
-            self.inbound._end()
+        try:
+            if len(data):
+                self.inbound.feed(data)
+            elif self.inbound.state == self.inbound._rest:
+                self.inbound._end()
+        except BaseException:  # it was said what is wrong: once is enough
+            self.inbound.stop()
+            raise
 
     def _request(self, m):
         if len(m.words) != 3:
