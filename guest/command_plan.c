@@ -222,7 +222,7 @@ int command_plan(struct guest *g, struct command *cmd, const uint8_t *request, s
 		return plan_helper(g, &cmd->shim->plan, r, code, why);
 	if (*r->cwd != '\0' && !path_is_valid(r->cwd, strlen(r->cwd))) {
 		*code = AGENT_E_INVALID_PATH;
-		text_add(why, "not an absolute path without \"..\": ");
+		text_add(why, PATH_INVALID ": ");
 		text_add_quoted(why, r->cwd, 256);
 		return -EINVAL;
 	}

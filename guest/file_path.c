@@ -191,7 +191,7 @@ static bool path_take(
     struct guest *g, struct channel *c, const uint8_t *bytes, size_t n, char to[PATH_LEN_MAX + 1])
 {
 	if (!path_is_valid((const char *)bytes, n)) {
-		mux_fail_str(g, c, AGENT_E_INVALID_PATH, 0, "not an absolute path without \"..\"");
+		mux_fail_str(g, c, AGENT_E_INVALID_PATH, 0, PATH_INVALID);
 		return false;
 	}
 	memcpy(to, bytes, n);

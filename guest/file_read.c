@@ -76,7 +76,7 @@ static int read_open(struct guest *g, struct channel *c, const uint8_t *request,
 	if (ar.path_len != n - sizeof(ar) || (ar.flags & ~AGENT_READ_LINES) != 0)
 		return -EBADMSG;
 	if (!path_is_valid((const char *)request + sizeof(ar), ar.path_len)) {
-		mux_fail_str(g, c, AGENT_E_INVALID_PATH, 0, "not an absolute path without \"..\"");
+		mux_fail_str(g, c, AGENT_E_INVALID_PATH, 0, PATH_INVALID);
 		return 0;
 	}
 	memcpy(path, request + sizeof(ar), ar.path_len);

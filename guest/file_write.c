@@ -214,7 +214,7 @@ static int write_open(struct guest *g, struct channel *c, const uint8_t *request
 	    (aw.flags & ~(AGENT_WRITE_APPEND | AGENT_WRITE_MODE)) != 0)
 		return -EBADMSG;
 	if (!path_is_valid((const char *)request + sizeof(aw), aw.path_len)) {
-		mux_fail_str(g, c, AGENT_E_INVALID_PATH, 0, "not an absolute path without \"..\"");
+		mux_fail_str(g, c, AGENT_E_INVALID_PATH, 0, PATH_INVALID);
 		return 0;
 	}
 	memcpy(path, request + sizeof(aw), aw.path_len);

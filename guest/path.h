@@ -16,6 +16,7 @@
 #include "wire/agent.h"
 
 #define PATH_LEN_MAX 4095U
+#define PATH_INVALID "not an absolute path without empty, \".\" or \"..\" components"
 
 #ifndef RENAME_NOREPLACE
 #define RENAME_NOREPLACE 1U

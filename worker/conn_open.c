@@ -10,11 +10,14 @@
 #include "lib/fd.h"
 #include "worker/conn.h"
 
+#define OPEN_RETRY_AFTER 1 /* seconds, for a connection to end */
+
 void conn_refuse(int fd, const struct ctl_conn *who, enum api_error e, const char *message)
 {
 	struct api_error_more more = {
 	    .request_id = who->request_id,
 	    .traceparent = who->traceparent,
+	    .retry_after_seconds = e == API_TOO_MANY ? OPEN_RETRY_AFTER : 0,
 	};
 	struct buf out;
 

@@ -9,9 +9,10 @@
 #include "wire/json.h"
 #include "worker/conn.h"
 #include "worker/files.h"
+#include "worker/files_json.h"
 
 #define WRITE_MODE 0644U
-#define WRITE_JSON_MAX (6U * PATH_MAX + 256U)
+#define WRITE_JSON_MAX (8U * PATH_MAX + 256U)
 
 struct writer {
 	struct op op; /* first */
@@ -40,7 +41,7 @@ static void writer_end(struct agent_chan *c, const struct agent_end *end)
 	buf_init(&out, WRITE_JSON_MAX);
 	json_out_init(&j, &out);
 	json_object_begin(&j, NULL);
-	json_put_string(&j, "path", w->path);
+	files_put_name(&j, "path", w->path, strlen(w->path));
 	json_put_uint(&j, "bytes", end->bytes);
 	json_object_end(&j);
 	if (w->op.conn && json_out_error(&j) == 0)

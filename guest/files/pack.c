@@ -326,7 +326,7 @@ int pack_run(char *const *args)
 	if (err != 0)
 		return err;
 	if (!path_is_valid(path, strlen(path)))
-		return fail(path, AGENT_E_INVALID_PATH, "not an absolute path without \"..\": ");
+		return fail(path, AGENT_E_INVALID_PATH, PATH_INVALID ": ");
 	err = open_path(path, &fd, &st);
 	if (err == 0 && directory && !S_ISDIR(st.st_mode))
 		err = ENOTDIR;

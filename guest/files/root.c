@@ -23,7 +23,7 @@ static bool check(const char *path, int *status)
 	if (path != NULL && path_is_valid(path, strlen(path)))
 		return true;
 	text_clear(&why);
-	text_add(&why, "not an absolute path without \"..\": ");
+	text_add(&why, PATH_INVALID ": ");
 	text_add_quoted(&why, path != NULL ? path : "", 256);
 	*status = emit_failure(AGENT_E_INVALID_PATH, &why);
 	return false;

@@ -237,8 +237,8 @@ static int unpack_begin(struct unpack *u)
 	uint8_t random[7];
 
 	if (u->path == NULL || !path_is_valid(u->path, strlen(u->path)))
-		return unpack_fail(u, AGENT_E_INVALID_PATH, u->path != NULL ? u->path : "",
-		    "not an absolute path without \"..\"");
+		return unpack_fail(
+		    u, AGENT_E_INVALID_PATH, u->path != NULL ? u->path : "", PATH_INVALID);
 	if (getrandom(random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random))
 		return unpack_fail_errno(u, u->path, EAGAIN);
 	for (size_t i = 0; i < sizeof(random); i++)

@@ -34,11 +34,19 @@ static bool same(const struct ctl_msg *a, const struct ctl_msg *b)
 	       (a->tail_len == 0 || !memcmp(a->tail, b->tail, a->tail_len));
 }
 
+static const bool with_fd[CTL_TYPES] = {
+    [CTL_HANDOVER] = true,
+    [CTL_HELD] = true,
+    [CTL_HANDBACK] = true,
+    [CTL_PREPARE] = true,
+    [CTL_SWEEP] = true,
+};
+
 /* Sends a good message on and expects the same at the other end. */
 static void check_again(const int pair[2], const struct ctl_msg *msg, uint8_t *buf)
 {
 	static const union ctl_body zero;
-	bool needs_fd = msg->head.type == CTL_HANDOVER || msg->head.type == CTL_HANDBACK;
+	bool needs_fd = with_fd[msg->head.type];
 	const void *body = &msg->body;
 	struct ctl_msg back;
 	int rc;

@@ -1,7 +1,8 @@
 """What every integration test stands on: a private sbxd, HTTP over its socket, and a count of what it leaves behind.
 
-Only the standard library is used. Programs come from SBX_BUILD (default build/check). Each Daemon has its own runtime
-directory and instance name, so that tests neither meet each other nor a service that runs on the host.
+Every response that comes from it is held to docs/openapi.yaml (contract.py). Only the standard library is used, and there
+PyYAML. Programs come from SBX_BUILD (default build/check). Each Daemon has its own runtime directory and instance name, so
+that tests neither meet each other nor a service that runs on the host.
 """
 
 import atexit
@@ -19,6 +20,10 @@ import tempfile
 import threading
 import time
 import unittest
+
+import contract
+
+contract.watch()
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("SBX_BUILD", os.path.join(ROOT, "build/check")))
@@ -334,6 +339,8 @@ class DaemonTest(unittest.TestCase):
             assert cls.d.remains() == [], f"left behind: {cls.d.remains()}\n{log[-3000:]}"
             assert slurp("/proc/self/mounts") == cls.mounts_before, "mounts changed"
             assert status == 0, f"sbxd ended with {status}\n{log[-3000:]}"
+            undocumented = contract.take_violations()
+            assert undocumented == [], "not as docs/openapi.yaml says:\n" + "\n".join(undocumented)
             for bad in ("AddressSanitizer", "LeakSanitizer", "runtime error:", "invariant broken"):
                 assert bad not in log, log[-6000:]
             if "valgrind" in cls.wrapper:

@@ -45,13 +45,16 @@ class Config(DaemonTest):
         self.assertEqual(can["file_transfer_max_bytes"], 5000000)
         self.assertEqual(can["max_boxes_per_path_prefix"], 77)
         self.assertEqual(can["idempotency_key_lifetime"], "PT24H")
-        for name in ("max_cpus", "max_memory_mib", "max_disk_size_gb", "max_concurrent_executions", "exec_timeout_max_seconds"):
-            self.assertGreater(can[name], 0, name)
+        self.assertEqual(can["max_concurrent_executions"], 7)
+        self.assertGreater(can["exec_timeout_max_seconds"], 0)
+        for name in ("cpus", "memory_mib", "disk_size_gb"):
+            refused = self.d.post("/v1/boxes", {name: can[f"max_{name}"] + 1})
+            self.assertEqual((refused.status, refused.reason), (400, "invalid_argument"), name)
+            self.assertIn(f"to {can[f'max_{name}']}", refused.json["error"]["message"], "the most is what it says")
         self.assertTrue(all(isinstance(v, str) for v in r.json["overrides"].values()))
         self.assertEqual(r.json["limits"]["head_bytes"], 20000)
         self.assertEqual(r.json["limits"]["connection_idle_timeout"], 12.5)
         self.assertEqual((r.json["limits"]["box_executions"], r.json["limits"]["execution_keep_seconds"]), (7, 2.5))
-        self.assertEqual(can["max_concurrent_executions"], 7)
 
     def test_what_it_says_is_taken(self):
         can = self.d.get("/v1/config").json["capabilities"]

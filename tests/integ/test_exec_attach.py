@@ -122,7 +122,7 @@ class Protocol(ExecTest):
         a.close()
 
     def test_close_is_answered_and_all_before_it_is_used(self):
-        e = self.sh("cat; echo end")
+        e = self.sh("cat; echo end; exec sleep 1000")
         a = self.attach(e)
         a.write(b"x" * 100000)
         a.eof()
@@ -131,9 +131,9 @@ class Protocol(ExecTest):
         self.assertEqual(a.close_code, 1001)
         a.expect_end()
         a.close()
-        self.wait_status(e, "completed")
-        b = self.attach(e, "?replay=1")
-        self.assertEqual((b.finish(), b.stdout), (0, b"x" * 100000 + b"end\n"))
+        b = self.attach(e, "?replay=1").until_out(b"end")
+        self.assertEqual(self.signal(e, 15).status, 204)
+        self.assertEqual((b.finish(), b.stdout), (-15, b"x" * 100000 + b"end\n"))
 
     def test_orders_that_make_no_sense(self):
         a = self.begin("cat")

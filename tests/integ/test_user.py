@@ -19,6 +19,7 @@ class OrdinaryUser(unittest.TestCase):
             os.chmod(base, 0o755)
             shutil.copytree(os.path.dirname(os.path.abspath(__file__)), f"{base}/tests/integ", ignore=shutil.ignore_patterns("__pycache__"))
             shutil.copytree(f"{ROOT}/tests/data", f"{base}/tests/data")
+            shutil.copytree(f"{ROOT}/docs", f"{base}/docs")
             os.makedirs(f"{base}/bin")
             for name in ("sbxd", "sbx-worker", "sbx-guest", "sbx-files", "sbxctl"):
                 shutil.copy(f"{BUILD}/{name}", f"{base}/bin/{name}")

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -33,7 +34,8 @@ struct reply {
 	bool done;
 	bool started;
 	bool no_credit; /* the test gives credit itself */
-	uint8_t started_with[64];
+	uint8_t started_with[sizeof(struct agent_stat) +
+			     PATH_MAX]; /* a link's text may be as long as a path */
 	size_t started_len;
 	bool failed;
 	struct agent_end end;

@@ -78,7 +78,7 @@ static void test_whatever_it_is_it_ends(void **state)
 	drive_await_output(d, front, "ready");
 	drive_await_output(d, deaf, "ready");
 	(void)drive_wait(d, start(d, "sleep 1000 & exit 0")); /* of a command that is over */
-	stop(d, 50);
+	stop(d, 2000); /* long enough for one that ends when told */
 	assert_int_equal(count_uid(STOP_UID), 0);
 	assert_int_equal(drive_wait(d, front)->end.signal, SIGTERM);
 	r = drive_wait(d, deaf);

@@ -151,6 +151,7 @@ static void test_connections(void **state)
 	h_connect(h, RUN_REQUEST);
 	h_expect(h, "HTTP/1.1 429 ");
 	h_expect(h, "the box has 2 connections, and takes no more");
+	assert_true(h_answer_has(h, "Retry-After: 1\r\n"));
 	H_UNTIL(h, h->answer_ended);
 	fd_close(&first);
 	H_UNTIL(h, h->s.conn_count == 1);

@@ -38,6 +38,17 @@ static void test_write(void **state)
 	assert_int_equal(h->report.work.bytes_in, 5);
 }
 
+static void test_a_name_that_is_no_text(void **state)
+{
+	struct harness *h = *state;
+	struct agent_write w;
+	uint32_t id = write_request(h, "path=/x%ff", "", &w);
+
+	assert_int_equal(guest_expect(h, AGENT_EOF), id);
+	guest_end(h, id, 0, 0, 0);
+	h_expect(h, "{\"path\":\"/x\xef\xbf\xbd\",\"path_base64\":\"L3j/\",\"bytes\":5}");
+}
+
 static void test_write_chunked(void **state)
 {
 	uint8_t payload[4096];
@@ -155,6 +166,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(test_write),
+	    TEST(test_a_name_that_is_no_text),
 	    TEST(test_write_chunked),
 	    TEST(test_write_follows_credit),
 	    TEST(test_write_refused_early),
