@@ -97,6 +97,13 @@ CTL_SRC := tools/cli_boxes.c tools/cli_call.c tools/cli_command.c tools/cli_doct
 	tools/cli_shm.c tools/cli_signals.c tools/cli_stream.c tools/cli_token.c tools/cli_view.c \
 	tools/doctor_cgroup.c tools/doctor_host.c tools/doctor_left.c tools/httpc.c tools/sbxctl.c
 
+TOP_SRC := tools/sbxtop.c tools/top_act.c tools/top_app.c tools/top_batch.c tools/top_columns.c tools/top_cpu.c \
+	tools/top_details.c tools/top_events.c tools/top_input.c tools/top_json.c tools/top_layout.c tools/top_line.c \
+	tools/top_model.c tools/top_options.c tools/top_panel.c tools/top_prompt.c tools/top_replay.c tools/top_rows.c \
+	tools/top_screen.c tools/top_session.c tools/top_settings.c tools/top_summary.c tools/top_table.c \
+	tools/top_text.c tools/top_view.c
+TOP_NEEDS := tools/cli_call.c tools/cli_print.c tools/cli_view.c tools/httpc.c
+
 SIM_SRC := tests/sim/actors.c tests/sim/check.c tests/sim/clients.c tests/sim/ledger.c tests/sim/made.c \
 	tests/sim/main.c tests/sim/schedule.c tests/sim/shadow.c tests/sim/shell.c tests/sim/successor.c \
 	tests/sim/table.c tests/sim/trace.c tests/sim/workers.c tests/sim/world.c
@@ -105,19 +112,20 @@ BENCH_SRC := tests/bench/bench.c tests/bench/bench_acquire.c tests/bench/bench_b
 	tests/bench/bench_calls.c tests/bench/bench_counter.c tests/bench/bench_daemon.c tests/bench/bench_dir.c \
 	tests/bench/bench_events.c tests/bench/bench_exec.c tests/bench/bench_files.c tests/bench/bench_flat.c \
 	tests/bench/bench_fleet.c tests/bench/bench_http.c tests/bench/bench_recovery.c tests/bench/bench_report.c \
-	tests/bench/bench_restart.c tests/bench/bench_tar.c
+	tests/bench/bench_restart.c tests/bench/bench_tar.c tests/bench/bench_top.c
 
 SBXD_SRC := $(SUPERVISOR_SRC) $(POOL_SRC) $(CONFIG_SRC)
 
 # ---- programs ------------------------------------------------------------------------------------------------------
 
 OBJ := build/obj
-PROGRAMS := build/sbxd build/sbx-worker build/sbx-guest build/sbx-files build/sbxctl
+PROGRAMS := build/sbxd build/sbx-worker build/sbx-guest build/sbx-files build/sbxctl build/sbxtop
 
 CORE_SRC := $(LIB_SRC) $(SHM_SRC) $(WIRE_SRC)
 WORKER_LIBS := -larchive -ljansson $(HTTP_LIBS) -lseccomp -lcrypto -pthread
 SBXD_LIBS := -ljansson $(HTTP_LIBS) -lyaml -lbsd -lcrypto -pthread
 CTL_LIBS := -ljansson $(HTTP_LIBS) -lbsd -lcrypto -pthread
+TOP_LIBS := -lncursesw -ltinfo $(CTL_LIBS)
 obj = $(patsubst %.c,$(OBJ)/%.o,$(1))
 
 .PHONY: all
@@ -134,6 +142,10 @@ build/sbx-worker: $(call obj,worker/main.c $(WORKER_SRC) $(DRIVER_SRC) $(CORE_SR
 build/sbxctl: $(call obj,$(CTL_SRC) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)
 	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(CTL_LIBS)
+
+build/sbxtop: $(call obj,$(TOP_SRC) $(TOP_NEEDS) $(CORE_SRC) $(DIGEST_SRC))
+	$(call say,LINK)
+	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(TOP_LIBS)
 
 $(OBJ)/%.o: %.c
 	@mkdir -p $(@D)
@@ -179,13 +191,14 @@ CHK_LDFLAGS := -pie $(if $(SAN),-fsanitize=$(SAN))
 chk = $(patsubst %.c,$(CHK)/obj/%.o,$(1))
 
 TESTED_SRC := $(CORE_SRC) $(DIGEST_SRC) $(DRIVER_SRC) $(WORKER_SRC) $(SBXD_SRC) $(GUEST_SRC) $(FILES_SRC) \
-	$(filter-out tools/sbxctl.c,$(CTL_SRC))
+	$(filter-out tools/sbxctl.c tools/sbxtop.c,$(CTL_SRC) $(TOP_SRC))
 # Threads meet in the table and in the log. What starts whole processes gains nothing from SAN=thread.
 SAN_THREAD := $(filter thread,$(SAN))
 UNIT_DIRS := $(if $(SAN_THREAD),lib shm supervisor tools wire,*)
 UNIT_SRC := $(sort $(wildcard $(UNIT_DIRS:%=tests/unit/%/test_*.c)))
 UNIT_BIN := $(patsubst tests/%.c,$(CHK)/%,$(UNIT_SRC))
-TEST_LIBS := -lcmocka -larchive -ljansson $(HTTP_LIBS) -lpcre2-8 -lyaml -lbsd -lcrypto -lseccomp -lwslay -pthread
+TEST_LIBS := -lcmocka -larchive -lncursesw -ltinfo -ljansson $(HTTP_LIBS) -lpcre2-8 -lyaml -lbsd -lcrypto -lseccomp \
+	-lwslay -pthread
 
 $(CHK)/sbxd: $(call chk,supervisor/main.c $(SBXD_SRC) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)
@@ -198,6 +211,10 @@ $(CHK)/sbx-worker: $(call chk,worker/main.c $(WORKER_SRC) $(DRIVER_SRC) $(CORE_S
 $(CHK)/sbxctl: $(call chk,$(CTL_SRC) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)
 	$(Q)$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^ $(CTL_LIBS)
+
+$(CHK)/sbxtop: $(call chk,$(TOP_SRC) $(TOP_NEEDS) $(CORE_SRC) $(DIGEST_SRC))
+	$(call say,LINK)
+	$(Q)$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^ $(TOP_LIBS)
 
 $(CHK)/sbx-guest $(CHK)/sbx-files: $(CHK)/%: build/%
 	@mkdir -p $(@D)
@@ -299,6 +316,7 @@ fuzz: $(FUZZ_BIN)
 
 # ---- tests ---------------------------------------------------------------------------------------------------------
 
+CHECK_PROGRAMS := $(CHK)/sbxd $(CHK)/sbx-worker $(CHK)/sbx-guest $(CHK)/sbxctl $(CHK)/sbxtop
 CHECK_PROGRAMS := $(CHK)/sbxd $(CHK)/sbx-worker $(CHK)/sbx-guest $(CHK)/sbx-files $(CHK)/sbxctl
 INTEG := $(sort $(patsubst tests/integ/%.py,%,$(wildcard tests/integ/test_*.py)))
 
@@ -357,6 +375,11 @@ crash: check-programs
 soak: check-programs
 	$(Q)SBX_BUILD=$(CURDIR)/$(CHK) python3 tests/soak/soak.py --seconds $(T) --seed $(or $(SEED),$(shell date +%s)) --kills $(KILLS)
 
+# sbxtop over BOXES boxes under load for T seconds.
+.PHONY: soak-top
+soak-top: check-programs
+	$(Q)SBX_BUILD=$(CURDIR)/$(CHK) python3 tests/soak/top.py --seconds $(T) --boxes $(or $(BOXES),1000)
+
 # ---- the main job, shown -------------------------------------------------------------------------------------------
 
 .PHONY: demo
@@ -364,15 +387,22 @@ demo: deps
 	$(Q)$(MAKE) --no-print-directory $(JOBS) all
 	$(Q)tools/demo.sh
 
+# The picture in the README, from a run of these programs.
+.PHONY: screenshot
+screenshot: all
+	$(Q)python3 docs/screenshot.py
+
 .PHONY: deps
 deps:
 	$(Q)tools/deps.sh
 
 # ---- benchmarks ----------------------------------------------------------------------------------------------------
 
-build/sbx-bench: $(call obj,$(BENCH_SRC) lib/clock.c)
+BENCH_NEEDS := $(filter-out tools/sbxtop.c,$(TOP_SRC)) $(TOP_NEEDS) $(CORE_SRC) $(DIGEST_SRC)
+
+build/sbx-bench: $(call obj,$(BENCH_SRC) $(BENCH_NEEDS))
 	$(call say,LINK)
-	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(CTL_LIBS)
+	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(TOP_LIBS)
 
 # What takes seconds; WHAT="restart flat": those sections, with BOXES= boxes.
 .PHONY: bench
@@ -401,7 +431,7 @@ compdb:
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/sbxd
-	install -m 755 build/sbxd build/sbxctl $(DESTDIR)$(PREFIX)/bin
+	install -m 755 build/sbxd build/sbxctl build/sbxtop $(DESTDIR)$(PREFIX)/bin
 	install -m 755 build/sbx-worker build/sbx-guest build/sbx-files $(DESTDIR)$(PREFIX)/libexec/sbxd
 	for s in 1 5 8; do install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man$$s docs/*.$$s; done
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/sbxd README.md docs/*.md docs/openapi.yaml
@@ -418,12 +448,14 @@ help:
 	@echo "make crash ROUNDS=20  processes killed at each fault point under load (one round is part of check);"
 	@echo "  POINT= ROLE= SEED=: one of them again"
 	@echo "make soak T=60       thousands of scopes, random kills and reloads for T seconds; SEED= KILLS="
+	@echo "make soak-top T=600 BOXES=1000  sbxtop over so many boxes under load: neither grows nor shows a torn row"
 	@echo "make check-valgrind  sbxd under valgrind, over the integration tests (check runs some of them so)"
 	@echo "make sim SEEDS=100000 the pool under simulated crashes; SEED=n V=1 shows one seed"
 	@echo "make model           every state of the scope mutex under crashes (spin)"
 	@echo "make sim-mutations   the simulator finds what is done wrong to the pool on purpose"
 	@echo "make fuzz T=60       each fuzz target for T seconds"
 	@echo "make bench           speed, as ratios to baselines of the same run; WHAT=restart BOXES=1000: one section of it"
+	@echo "make screenshot      docs/sbxtop.svg anew, from a real run (as root)"
 	@echo "make format | format-check | tidy | deps-check | compdb"
 	@echo "make install DESTDIR= PREFIX=/usr/local"
 	@echo "make clean"

@@ -6,6 +6,8 @@
 #include "shm/scope_lock.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <time.h>
 
 #include "lib/clock.h"
@@ -64,6 +66,24 @@ static enum scope_lock_result lock_judge(
 	default: /* ENOTRECOVERABLE, or what only a damaged mutex gives */
 		return SCOPE_BROKEN;
 	}
+}
+
+/* What glibc stores as the owner of a mutex that was unlocked without being made consistent. */
+#define OWNER_NOT_RECOVERABLE (INT_MAX - 1)
+
+int32_t scope_lock_holder(const struct shm_page *page)
+{
+	const pthread_mutex_t *m = &page->scope_lock;
+	/* The word that the kernel knows too: it marks it when the holder dies. */
+	uint32_t word = (uint32_t)__atomic_load_n(&m->__data.__lock, __ATOMIC_RELAXED);
+
+	if (word & FUTEX_OWNER_DIED)
+		return SCOPE_HOLDER_DIED;
+	if (word & FUTEX_TID_MASK)
+		return (int32_t)(word & FUTEX_TID_MASK);
+	if (__atomic_load_n(&m->__data.__owner, __ATOMIC_RELAXED) == OWNER_NOT_RECOVERABLE)
+		return SCOPE_HOLDER_BROKEN;
+	return SCOPE_HOLDER_NONE;
 }
 
 enum scope_lock_result scope_lock_wait(

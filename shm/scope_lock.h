@@ -46,4 +46,15 @@ enum scope_lock_result scope_lock_wait(
 
 void scope_unlock(struct shm_page *page);
 
+/* What scope_lock_holder() says besides a thread's id. */
+#define SCOPE_HOLDER_NONE 0
+#define SCOPE_HOLDER_DIED (-1)	 /* its holder died, and nobody has taken it since */
+#define SCOPE_HOLDER_BROKEN (-2) /* its repair failed: nobody can take it any more */
+
+/*
+ * For readers: who holds it, by a look that takes and writes nothing. The worker of its page can
+ * make this say anything.
+ */
+int32_t scope_lock_holder(const struct shm_page *page);
+
 #endif

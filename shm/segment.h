@@ -62,6 +62,12 @@ enum segment_verdict segment_probe(const char *name, struct err *why);
  */
 int segment_attach(const char *name, bool writable, struct segment *out, struct err *err);
 
+/*
+ * Maps, read-only, a file that holds a segment: a copy of one, which its own name no longer means.
+ * Whose it is matters not: who names the file trusts it. Checked as above. 0 or -errno.
+ */
+int segment_attach_file(const char *path, struct segment *out, struct err *err);
+
 /* True unless it is certain that no process with this pid and start time runs any more. */
 bool segment_supervisor_alive(int32_t pid, uint64_t start);
 

@@ -145,6 +145,28 @@ static int take_over(struct segment *s)
 	return rc;
 }
 
+int segment_attach_file(const char *path, struct segment *out, struct err *err)
+{
+	FD_SCOPED int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	struct segment_plan plan;
+	struct shm_header h;
+	struct err why = {0};
+	struct stat st;
+	void *base;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_sys(err, errno, "table in %s", path);
+	if (!S_ISREG(st.st_mode) || pread(fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h))
+		return err_set(err, EINVAL, "table in %s: no table is that short", path);
+	if (segment_check_header(&h, (uint64_t)st.st_size, &plan, &why) < 0)
+		return err_set(err, why.code, "table in %s: %.180s", path, why.text);
+	base = mmap(NULL, (size_t)plan.total_size, PROT_READ, MAP_SHARED, fd, 0);
+	if (base == MAP_FAILED)
+		return err_sys(err, errno, "table in %s: map", path);
+	segment_bind(out, base, -1, false, &plan);
+	return 0;
+}
+
 int segment_attach(const char *name, bool writable, struct segment *out, struct err *err)
 {
 	FD_SCOPED int fd = open_name(name, writable);

@@ -248,7 +248,10 @@ static void conn_settle(struct conn *c)
 	    (c->phase == CONN_BODY && c->op && (!c->op->cls->room || c->op->cls->room(c->op))) ||
 	    (c->phase == CONN_UPGRADED && c->op && c->op->cls->room(c->op)))
 		events |= EPOLLIN;
-	if (c->phase == CONN_SERVE && (c->who.flags & CTL_CONN_TCP))
+	/* Over TCP the end of what a client sends is all that is seen of one that is gone: also of
+	 * one whose body is not read any further for now. */
+	if ((c->who.flags & CTL_CONN_TCP) &&
+	    (c->phase == CONN_SERVE || (c->phase == CONN_BODY && !(events & EPOLLIN))))
 		events |= EPOLLRDHUP;
 	/* While it is served it stays watched until it sends: most clients do not. */
 	if (c->phase == CONN_SERVE && !c->readable)
@@ -305,7 +308,7 @@ void conn_on_event(struct loop *loop, struct loop_watch *w, uint32_t events)
 		c->hung_up = true;
 	else if (events & (EPOLLHUP | EPOLLERR))
 		c->dead = true; /* both directions: nobody is there to take an answer */
-	if ((events & EPOLLRDHUP) && c->phase == CONN_SERVE)
+	if ((events & EPOLLRDHUP) && (c->phase == CONN_SERVE || c->phase == CONN_BODY))
 		c->dead = true;
 	if (events & EPOLLIN)
 		c->readable = true;

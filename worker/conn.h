@@ -82,6 +82,7 @@ struct conn {
 	char traceparent[HTTP_ID_MAX];
 
 	struct buf out;
+	size_t kept; /* of service.buffered, for what is in out */
 };
 
 /*
@@ -117,6 +118,12 @@ void conn_more_body(struct conn *c);
  * op->input(); the connection is never one of HTTP again, and conn_cut() or conn_die() ends it.
  */
 void conn_upgrade(struct conn *c, const char *extra);
+
+/*
+ * The response that follows is of n bytes, which count as kept until the client has taken all of
+ * it. False: all operations together keep too much; one that is alone may be as long as it is.
+ */
+bool conn_keep(struct conn *c, size_t n);
 
 /* Queues n bytes, to be sent when the loop comes back to the connection, or with more. */
 void conn_queue(struct conn *c, const void *p, size_t n);
@@ -177,6 +184,7 @@ void conn_cut(struct conn *c);
 
 void conn_on_event(struct loop *loop, struct loop_watch *w, uint32_t events);
 void conn_flush(struct conn *c);
+void conn_forget(struct conn *c); /* what it keeps counts no more */
 void conn_put_continue(struct conn *c);
 void conn_mark(struct conn *c, enum shm_conn_state state);
 bool conn_run_body(struct conn *c); /* phases CONN_BODY and CONN_DRAIN; true: go on */

@@ -103,6 +103,7 @@ void conn_free(struct conn *c)
 	http_in_free(c->in);
 	buf_free(&c->raw);
 	buf_free(&c->out);
+	conn_forget(c);
 	c->s->conns[c->index] = NULL;
 	c->s->conn_count--;
 	free(c);

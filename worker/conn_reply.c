@@ -55,13 +55,31 @@ static size_t reply_write(struct conn *c, const struct iovec *iov, size_t count)
 	return (size_t)n - queued;
 }
 
+bool conn_keep(struct conn *c, size_t n)
+{
+	if (c->s->buffered == 0)
+		c->s->buffered = n;
+	else if (!service_keep(c->s, n))
+		return false;
+	c->kept += n;
+	return true;
+}
+
+void conn_forget(struct conn *c)
+{
+	c->s->buffered -= c->kept;
+	c->kept = 0;
+}
+
 void conn_flush(struct conn *c)
 {
 	c->blocked = false;
 	if (c->out.len)
 		(void)reply_write(c, NULL, 0); /* none of nothing */
-	if (c->out.len == 0)
-		buf_trim(&c->out, CONN_OUT_KEEP);
+	if (c->out.len)
+		return;
+	buf_trim(&c->out, CONN_OUT_KEEP);
+	conn_forget(c);
 }
 
 void conn_send(struct conn *c, const struct iovec *iov, size_t count)

@@ -142,6 +142,12 @@ bool run_keep(struct run *r, size_t n)
 	return true;
 }
 
+void run_forget(struct run *r)
+{
+	r->op.s->buffered -= r->buffered;
+	r->buffered = 0;
+}
+
 static void run_body(struct op *op, const uint8_t *p, size_t n)
 {
 	struct run *r = run_of(op);
@@ -218,7 +224,7 @@ static void run_free(struct op *op)
 
 	if (r->started_ns && !r->over)
 		op->s->report->work.exec_failed++;
-	op->s->buffered -= r->buffered;
+	run_forget(r);
 	loop_timer_clear(op->s->loop, &r->timeout);
 	run_request_free(&r->req);
 	for (size_t i = 0; i < RUN_STREAMS; i++)

@@ -64,6 +64,9 @@ void run_begin(struct conn *c, const struct http_head *h);
 /* Counts n more bytes that are kept until r ends. False: all operations together keep too much. */
 bool run_keep(struct run *r, size_t n);
 
+/* What r kept counts no more. */
+void run_forget(struct run *r);
+
 /* n bytes of stream 0 or 1 are used up. */
 void run_grant(struct run *r, unsigned int stream, size_t n);
 

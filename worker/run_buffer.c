@@ -30,20 +30,20 @@ static size_t buffer_text_len(const struct run_stream *s)
 	return s->truncated && incomplete ? valid : SIZE_MAX;
 }
 
-static void buffer_end(struct run *r)
+/* The answer; what it is made of is freed. Returns json_out_error(). */
+static int buffer_put(struct run *r, struct buf *out)
 {
 	static const char *const names[RUN_STREAMS] = {"stdout", "stderr"};
 	static const char *const encodings[RUN_STREAMS] = {"stdout_encoding", "stderr_encoding"};
 	size_t total = r->streams[0].kept.len + r->streams[1].kept.len;
 	size_t text[RUN_STREAMS];
 	struct json_out j;
-	struct buf out;
 
-	buf_init(&out, 6 * total + RUN_JSON_REST);
+	buf_init(out, 6 * total + RUN_JSON_REST);
 	/* At the first try as large as it probably gets: memory that is never touched costs
 	 * nothing. */
-	(void)buf_reserve(&out, total + total / 3 + RUN_JSON_REST / 2);
-	json_out_init(&j, &out);
+	(void)buf_reserve(out, total + total / 3 + RUN_JSON_REST / 2);
+	json_out_init(&j, out);
 	json_object_begin(&j, NULL);
 	run_put_end(r, &j);
 	for (size_t i = 0; i < RUN_STREAMS; i++) {
@@ -61,7 +61,30 @@ static void buffer_end(struct run *r)
 	json_put_bool(&j, "truncated", r->streams[0].truncated || r->streams[1].truncated);
 	run_put_duration(r, &j);
 	json_object_end(&j);
-	if (json_out_error(&j) == 0)
+	return json_out_error(&j);
+}
+
+/*
+ * Escaped, output is up to six times as long, and the client may take its time: so the answer
+ * counts in place of what it was made of. Where it is too long for that, it goes without output.
+ */
+static bool buffer_may_stay(struct run *r, const struct buf *out)
+{
+	run_forget(r);
+	return out->len <= CONN_OUT_KEEP || conn_keep(r->op.conn, out->len);
+}
+
+static void buffer_end(struct run *r)
+{
+	struct buf out;
+	int rc = buffer_put(r, &out);
+
+	if (rc == 0 && !buffer_may_stay(r, &out)) {
+		buf_free(&out);
+		r->streams[0].truncated = true;
+		rc = buffer_put(r, &out);
+	}
+	if (rc == 0)
 		conn_reply(r->op.conn, 200, &out);
 	else
 		conn_fail(r->op.conn, API_INTERNAL, "no memory for the answer");

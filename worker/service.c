@@ -46,7 +46,7 @@ void service_set_state(
 
 bool service_keep(struct service *s, size_t n)
 {
-	if (n > SERVICE_BUFFER_MAX - s->buffered)
+	if (s->buffered + n > SERVICE_BUFFER_MAX)
 		return false;
 	s->buffered += n;
 	return true;

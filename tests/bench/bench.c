@@ -27,6 +27,7 @@ static const struct section {
     {"recovery", bench_recovery, "acquire of a box whose worker is killed", false},
     {"restart", bench_restart, "sbxd killed and started again, 1000 boxes", true},
     {"flat", bench_flat, "warm acquires among 10 boxes and among 10000", true},
+    {"top", bench_top, "sbxtop: a snapshot of 10000 boxes, and drawing it", false},
 };
 
 #define SECTIONS (sizeof(sections) / sizeof(sections[0]))

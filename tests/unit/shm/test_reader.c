@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "shm/hist.h"
+#include "shm/scope_lock.h"
 #include "tests/unit/shm/shm_testing.h"
 
 #define SLOTS 4U
@@ -179,6 +181,153 @@ static void test_texts_always_end(void **state)
 	assert_int_equal(strlen(box.work.last_error), sizeof(work.last_error) - 1);
 }
 
+/* A copy is made again only of what has changed; it is always what one look would have seen. */
+static void test_refreshing(void **state)
+{
+	struct fixture *f = *state;
+	struct slot_sup sup = part_make(SLOT_ACTIVE, 1);
+	struct slot_work work = {.generation = sup.generation, .exec_total = 4};
+	struct shm_slot *slot = &f->t.seg.slots[2];
+	struct reader_mark mark = READER_UNSEEN;
+	struct reader_box box = {0};
+
+	assert_int_equal(reader_refresh(&f->r, 2, &mark, &box), -ENOENT);
+	assert_int_equal(reader_refresh(&f->r, SLOTS, &mark, &box), -ERANGE);
+	slot_publish_sup(slot, &sup);
+	slot_publish_work(&slot->page, &work);
+	assert_int_equal(reader_refresh(&f->r, 2, &mark, &box), 0);
+	assert_memory_equal(&box.sup, &sup, sizeof(sup));
+	assert_memory_equal(&box.work, &work, sizeof(work));
+
+	box.sup.leases = 99; /* would be put right if it were copied again */
+	box.work.bytes_in = 99;
+	atomic_store(&slot->page.in_flight, 3);
+	assert_int_equal(reader_refresh(&f->r, 2, &mark, &box), 0);
+	assert_int_equal(box.sup.leases, 99);
+	assert_int_equal(box.work.bytes_in, 99);
+	assert_int_equal(box.in_flight, 3);
+	slot_publish_work(&slot->page, &work);
+	assert_int_equal(reader_refresh(&f->r, 2, &mark, &box), 0);
+	assert_int_equal(box.sup.leases, 99);
+	assert_int_equal(box.work.bytes_in, 0);
+	slot_publish_sup(slot, &sup);
+	assert_int_equal(reader_refresh(&f->r, 2, &mark, &box), 0);
+	assert_int_equal(box.sup.leases, 0);
+}
+
+/* The slot's next box: numbers of the one before are not its own, nor are its own ever passed over.
+ */
+static void test_refreshing_across_generations(void **state)
+{
+	struct fixture *f = *state;
+	struct slot_sup sup = part_make(SLOT_ACTIVE, 1);
+	struct slot_work work = {.generation = sup.generation + 1, .exec_total = 4};
+	static const struct slot_work none;
+	struct shm_slot *slot = &f->t.seg.slots[2];
+	struct reader_mark mark = READER_UNSEEN;
+	struct reader_box box = {0};
+
+	slot_publish_sup(slot, &sup);
+	slot_publish_work(&slot->page, &work);
+	assert_int_equal(reader_refresh(&f->r, 2, &mark, &box), 0);
+	assert_memory_equal(&box.work, &none, sizeof(none));
+	sup.generation++;
+	slot_publish_sup(slot, &sup);
+	assert_int_equal(reader_refresh(&f->r, 2, &mark, &box), 0);
+	assert_memory_equal(&box.work, &work, sizeof(work));
+	sup.generation++;
+	slot_publish_sup(slot, &sup);
+	assert_int_equal(reader_refresh(&f->r, 2, &mark, &box), 0);
+	assert_memory_equal(&box.work, &none, sizeof(none));
+}
+
+/* A writer that died in the middle: what was copied before is still right. */
+static void test_refreshing_keeps_what_it_had(void **state)
+{
+	struct fixture *f = *state;
+	struct slot_sup sup = part_make(SLOT_ACTIVE, 1);
+	struct slot_work work = {.generation = sup.generation, .exec_total = 4};
+	struct shm_slot *slot = &f->t.seg.slots[2];
+	struct reader_mark mark = READER_UNSEEN;
+	struct reader_box box = {0};
+
+	slot_publish_sup(slot, &sup);
+	slot_publish_work(&slot->page, &work);
+	assert_int_equal(reader_refresh(&f->r, 2, &mark, &box), 0);
+	atomic_fetch_add(&slot->page.work_seq, 1);
+	assert_int_equal(reader_refresh(&f->r, 2, &mark, &box), 0);
+	assert_memory_equal(&box.work, &work, sizeof(work));
+	atomic_fetch_add(&slot->sup_seq, 1);
+	assert_int_equal(reader_refresh(&f->r, 2, &mark, &box), -EAGAIN);
+	assert_memory_equal(&box.sup, &sup, sizeof(sup));
+}
+
+static void test_latency(void **state)
+{
+	struct fixture *f = *state;
+	struct shm_hist *h = &f->t.seg.header->hists[HIST_CHECK];
+	struct reader_latency l;
+
+	reader_latency(&f->r, HIST_CHECK, &l);
+	assert_int_equal(l.count + l.p50_ns + l.p99_ns, 0);
+	for (uint64_t i = 1; i <= 100; i++)
+		hist_add(h, i * 1000);
+	reader_latency(&f->r, HIST_CHECK, &l);
+	assert_int_equal(l.count, 100);
+	assert_int_equal(l.p50_ns, hist_quantile(h, 0.50));
+	assert_int_equal(l.p95_ns, hist_quantile(h, 0.95));
+	assert_int_equal(l.p99_ns, hist_quantile(h, 0.99));
+	assert_true(l.p50_ns < l.p95_ns && l.p95_ns <= l.p99_ns);
+}
+
+static void test_connections_and_lock(void **state)
+{
+	struct fixture *f = *state;
+	struct shm_slot *slot = &f->t.seg.slots[1];
+	struct slot_sup sup = part_make(SLOT_CHECKING, 1);
+	struct reader_box box;
+
+	slot_publish_sup(slot, &sup);
+	atomic_store(&slot->page.conns[9], CONN_WORD(5, CONN_REQUEST));
+	assert_int_equal(reader_conns(&f->r, 1), 1);
+	assert_int_equal(reader_conns(&f->r, 0), 0);
+	assert_int_equal(reader_conns(&f->r, SLOTS), 0);
+	assert_int_equal(reader_box(&f->r, 1, &box), 0);
+	assert_int_equal(box.lock_holder, SCOPE_HOLDER_NONE);
+	assert_int_equal(pthread_mutex_lock(&slot->page.scope_lock), 0);
+	assert_int_equal(reader_box(&f->r, 1, &box), 0);
+	assert_int_equal(box.lock_holder, getpid());
+	assert_int_equal(pthread_mutex_unlock(&slot->page.scope_lock), 0);
+}
+
+/* A copy of a table, as it is taken for somebody to look at later, elsewhere. */
+static void test_a_copied_file(void **state)
+{
+	struct fixture *f = *state;
+	struct slot_sup sup = part_make(SLOT_ACTIVE, 1);
+	char path[] = "/tmp/sbxd-unit-reader-XXXXXX";
+	int fd = mkstemp(path);
+	struct reader_box box;
+	struct reader r;
+	struct err err;
+
+	assert_true(fd >= 0);
+	slot_publish_sup(&f->t.seg.slots[2], &sup);
+	assert_int_equal(reader_open_file(&r, path, &err), -EINVAL);
+	assert_int_equal(write(fd, f->t.seg.header, f->t.seg.size), f->t.seg.size);
+	assert_int_equal(reader_open_file(&r, path, &err), 0);
+	assert_int_equal(reader_box(&r, 2, &box), 0);
+	assert_memory_equal(&box.sup, &sup, sizeof(sup));
+	reader_close(&r);
+	assert_int_equal(ftruncate(fd, (off_t)f->t.seg.size - 1), 0);
+	assert_int_equal(reader_open_file(&r, path, &err), -EINVAL);
+	assert_non_null(strstr(err.text, path));
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(reader_open_file(&r, path, &err), -ENOENT);
+	assert_int_equal(reader_open_file(&r, "/dev/shm", &err), -EINVAL);
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -191,6 +340,12 @@ int main(void)
 	    WITH(test_slots_without_a_box),
 	    WITH(test_work_of_another_generation_or_unfinished_is_zero),
 	    WITH(test_texts_always_end),
+	    WITH(test_refreshing),
+	    WITH(test_refreshing_across_generations),
+	    WITH(test_refreshing_keeps_what_it_had),
+	    WITH(test_latency),
+	    WITH(test_connections_and_lock),
+	    WITH(test_a_copied_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

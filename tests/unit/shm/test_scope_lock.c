@@ -252,6 +252,33 @@ static void test_a_mutex_of_another_kind_is_broken(void **state)
 	slot_unmap(slot);
 }
 
+/* A reader sees all of it without touching anything. */
+static void test_who_holds_it(void **state)
+{
+	struct shm_slot *slot = slot_make();
+	struct shm_page before;
+	pid_t holder;
+	int calls = 0;
+
+	(void)state;
+	assert_int_equal(scope_lock_holder(&slot->page), SCOPE_HOLDER_NONE);
+	holder = start_holder(slot);
+	memcpy(&before, &slot->page, sizeof(before));
+	assert_int_equal(scope_lock_holder(&slot->page), holder);
+	assert_memory_equal(&before, &slot->page, sizeof(before));
+	assert_int_equal(kill(holder, SIGKILL), 0);
+	assert_int_equal(waitpid(holder, NULL, 0), holder);
+	assert_int_equal(scope_lock_holder(&slot->page), SCOPE_HOLDER_DIED);
+	assert_int_equal(scope_lock_try(&slot->page, repair_counts, &calls), SCOPE_RECOVERED);
+	assert_int_equal(scope_lock_holder(&slot->page), getpid());
+	scope_unlock(&slot->page);
+	assert_int_equal(scope_lock_holder(&slot->page), SCOPE_HOLDER_NONE);
+	die_after(take_lock, slot);
+	assert_int_equal(scope_lock_try(&slot->page, repair_fails, NULL), SCOPE_BROKEN);
+	assert_int_equal(scope_lock_holder(&slot->page), SCOPE_HOLDER_BROKEN);
+	slot_unmap(slot);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -263,6 +290,7 @@ int main(void)
 	    cmocka_unit_test(test_a_live_holder_is_busy_until_the_deadline),
 	    cmocka_unit_test(test_unlocking_wakes_another_process),
 	    cmocka_unit_test(test_a_mutex_of_another_kind_is_broken),
+	    cmocka_unit_test(test_who_holds_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

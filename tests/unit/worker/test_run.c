@@ -264,6 +264,52 @@ static void test_kept_bytes_are_bounded(void **state)
 	assert_int_equal(h->s.buffered, 0);
 }
 
+/* A client that does not read keeps a long answer in memory, which counts. */
+static void test_unread_answers_are_bounded(void **state)
+{
+	static const size_t part = AGENT_PAYLOAD_MAX;
+	struct harness *h = *state;
+	uint8_t *out = malloc(part);
+	uint32_t id;
+	json_t *o;
+
+	assert_non_null(out);
+	memset(out, 1, part); /* each is six bytes of JSON */
+	for (int i = 0; i < 2; i++) {
+		h->s.buffered = i ? SERVICE_BUFFER_MAX - 5 * part : 0;
+		id = run_cat(h, "");
+		guest_send(h, AGENT_DATA, AGENT_STDOUT, id, out, part);
+		guest_end(h, id, 0, 0, 0);
+		if (i == 0)
+			H_UNTIL(h, h->s.buffered > 6 * part); /* it is the answer that counts */
+		o = answer_json(h);
+		assert_int_equal(strlen(text_of(o, "stdout")), i ? 0 : part);
+		assert_int_equal(json_is_true(json_object_get(o, "truncated")), i);
+		json_decref(o);
+		assert_int_equal(h->s.buffered, i ? SERVICE_BUFFER_MAX - 5 * part : 0);
+	}
+	h->s.buffered = 0;
+	free(out);
+}
+
+/* A client that goes leaves nothing that counts. */
+static void test_an_answer_that_nobody_takes(void **state)
+{
+	static const size_t part = AGENT_PAYLOAD_MAX;
+	struct harness *h = *state;
+	uint8_t *out = calloc(1, part);
+	uint32_t id = run_cat(h, "");
+
+	assert_non_null(out);
+	guest_send(h, AGENT_DATA, AGENT_STDOUT, id, out, part);
+	guest_end(h, id, 0, 0, 0);
+	H_UNTIL(h, h->s.buffered > 6 * part);
+	fd_close(&h->client);
+	H_UNTIL(h, h->s.conn_count == 0);
+	assert_int_equal(h->s.buffered, 0);
+	free(out);
+}
+
 /* ---- streamed ---- */
 
 static void test_stream(void **state)
@@ -391,6 +437,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(test_buffered_answer),
+	    TEST(test_unread_answers_are_bounded),
+	    TEST(test_an_answer_that_nobody_takes),
 	    TEST(test_signalled),
 	    TEST(test_truncated),
 	    TEST(test_output_is_granted),

@@ -218,6 +218,38 @@ static void test_helper_hangs(void **state)
 	buf_free(&b);
 }
 
+/*
+ * Over TCP nothing but the end of its bytes tells that a client is gone: it is seen also while the
+ * helper takes nothing, and most of the body is unread.
+ */
+static void test_client_goes_away_unheard(void **state)
+{
+	struct harness *h = *state;
+	struct buf b;
+	uint32_t id;
+	ssize_t n;
+
+	h->client_flags = CTL_CONN_TCP;
+	make_archive(&b, 2000);
+	h_put(h, "path=/dest", &b, 0);
+	id = guest_expect_helper(h, ARGS);
+	for (int i = 0; i < 3; i++) {
+		while (
+		    (n = send(h->client, buf_head(&b), b.len, MSG_DONTWAIT | MSG_NOSIGNAL)) > 0) {
+			buf_consume(&b, (size_t)n);
+			h_settle(h);
+		}
+		h_settle(h);
+	}
+	assert_true(h->from_worker.len >= AGENT_WINDOW);
+	assert_int_equal(h->s.conn_count, 1);
+	assert_int_equal(shutdown(h->client, SHUT_WR), 0);
+	H_UNTIL(h, h->s.conn_count == 0);
+	guest_end(h, id, AGENT_E_SHORT, 0, 0);
+	H_UNTIL(h, h->report.in_flight == 0);
+	buf_free(&b);
+}
+
 /* A guest that gives no credit stops the client, and nothing piles up here. */
 static void test_backpressure(void **state)
 {
@@ -264,6 +296,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_damaged_archive, h_setup, h_teardown),
 	    cmocka_unit_test_setup_teardown(test_client_goes_away, h_setup, h_teardown),
 	    cmocka_unit_test_setup_teardown(test_helper_hangs, h_setup, h_teardown),
+	    cmocka_unit_test_setup_teardown(test_client_goes_away_unheard, h_setup, h_teardown),
 	    cmocka_unit_test_setup_teardown(test_backpressure, h_setup, h_teardown),
 	};
 
