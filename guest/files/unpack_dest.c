@@ -44,17 +44,22 @@ int dest_open(struct unpack *u, const char *name, int flags)
 	return path_openat2(u->dest, name, &how);
 }
 
-/* Makes the last component of way, whose directory is open as dir. 0 or -errno. */
+/*
+ * Makes and opens the last component of way, whose directory is open as dir. The descriptor,
+ * -EEXIST or -errno.
+ */
 static int make_one(struct unpack *u, int dir, const char *way)
 {
 	const char *slash = strrchr(way, '/');
+	const char *name = slash != NULL ? slash + 1 : way;
+	int fd;
 
-	if (mkdirat(dir, slash != NULL ? slash + 1 : way, DEST_NEW_MODE) == 0) {
-		if (*way != '/')
-			dirs_add(u, way, NULL);
-		return 0;
-	}
-	return errno == EEXIST ? 0 : -errno;
+	if (mkdirat(dir, name, DEST_NEW_MODE) != 0)
+		return -errno;
+	if (*way != '/')
+		dirs_add(u, way, NULL);
+	fd = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
 }
 
 /* As open(), and makes what is missing on the way. The descriptor or -errno. */
@@ -63,21 +68,23 @@ static int open_making(struct unpack *u, const char *path, open_fn *open)
 	char way[PATH_LEN_MAX + 1];
 	size_t len = strlen(path);
 	PATH_SCOPED int above = -1;
+	bool made = false; /* above: there is nothing in it, so nobody walks all the way again */
 	int fd = open(u, path);
 
 	if (fd != -ENOENT)
 		return fd;
 	for (size_t i = 1; i <= len; i++) {
-		if (path[i] != '/' && path[i] != '\0')
+		if ((path[i] != '/' && path[i] != '\0') || path[i - 1] == '/')
 			continue;
 		memcpy(way, path, i);
 		way[i] = '\0';
-		fd = open(u, way);
+		fd = made ? -ENOENT : open(u, way);
 		if (fd == -ENOENT) {
 			if (above < 0)
 				above = open(u, *path == '/' ? "/" : "");
 			fd = above < 0 ? above : make_one(u, above, way);
-			if (fd == 0)
+			made = fd >= 0;
+			if (fd == -EEXIST)
 				fd = open(u, way);
 		}
 		if (fd < 0)
