@@ -1,5 +1,6 @@
 """docs/openapi.yaml itself: it is sound, it has every route and every error of the server, and all of it is answered."""
 
+import glob
 import io
 import os
 import re
@@ -56,6 +57,8 @@ class Document(unittest.TestCase):
         self.assertLessEqual(set(self.doc), {"openapi", "info", "servers", "security", "tags", "paths", "components"})
         self.assertTrue({"title", "version", "license"} <= set(self.doc["info"]))
         tags = {t["name"] for t in self.doc["tags"]}
+        for tag in self.doc["tags"]:
+            self.assertEqual(set(tag), {"name", "description"})
         ids = [op.id for op in self.c.operations]
         self.assertEqual(len(ids), len(set(ids)), "an operationId stands twice")
         for path, item in self.doc["paths"].items():
@@ -73,7 +76,8 @@ class Document(unittest.TestCase):
                 for p in op.parameters:
                     self.assertIn(p["in"], ("path", "query", "header"))
                     self.assertTrue(p.get("required") or p["in"] != "path")
-                    self.assertIn("schema", p)
+                    self.assertLessEqual({"name", "in", "schema"}, set(p))
+                    self.assertLessEqual(set(p), {"name", "in", "schema", "required", "description"})
 
     def test_references_lead_somewhere_and_nothing_is_left_over(self):
         used = set()
@@ -108,6 +112,8 @@ class Document(unittest.TestCase):
         for what, status, r in responses:
             with self.subTest(what):
                 self.assertTrue(r["description"])
+                self.assertLessEqual(set(r), {"description", "headers", "content", "x-reasons", "x-text-messages", "x-text-orders"})
+                self.assertTrue(all(isinstance(why, str) for why in r.get("x-reasons", {}).values()))
                 if status[0] in "45":
                     self.assertEqual(r["content"], {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorResponse"}}})
                     self.assertTrue(r["x-reasons"])
@@ -126,6 +132,24 @@ class Document(unittest.TestCase):
         listed = {r for op in self.c.operations for s in op.responses.values() for r in s.get("x-reasons", ())}
         listed |= {r for part in (self.c.any, self.c.undocumented) for rs in part.values() for r in rs}
         self.assertEqual(set(self.c.errors) - listed, set(), "errors that no operation has")
+
+    def test_every_name_that_the_server_reads_is_documented(self):
+        read = set()
+        for path in glob.glob(f"{ROOT}/supervisor/*.c") + glob.glob(f"{ROOT}/worker/*.c"):
+            source = slurp(path)
+            read |= set(re.findall(r'http_query_(?:get|flag)\(\s*[\w>.-]+,\s*"(\w+)"', source))
+            read |= set(re.findall(r'(?:files_take_\w+|attach_take_switch)\(\s*c, h, "(\w+)"', source))
+            read |= set(re.findall(r'\.(?:from|to|flag_name) = "(\w+)"', source))
+            read |= set(re.findall(r'\{(?:\.name = )?"(\w+)",\s*(?:\.type = )?JSON_FIELD_', source))
+            judged = re.search(r"\} judged\[\] = \{(.*?)\n\};", source, re.S)
+            read |= set(re.findall(r'\{"(\w+)"', judged.group(1))) if judged else set()
+        self.assertGreater(len(read), 50)
+        documented = {p["name"] for op in self.c.operations for p in op.parameters}
+        tops = [op.node["requestBody"]["content"].get("application/json", {}).get("schema") for op in self.c.operations if "requestBody" in op.node]
+        for top in [*filter(None, tops), self.doc["components"]["schemas"]["AttachOrder"]]:
+            for schema in schemas_below(self.c.resolve(top)):
+                documented |= set(schema.get("properties", ()))
+        self.assertEqual(read - documented, set())
 
     def test_names_are_those_of_the_server(self):
         """What is an enumeration here and a table there."""
@@ -298,6 +322,59 @@ class Answers(DaemonTest):
         for op in contract.Contract().operations:
             wanted = op.success() or {("501", "application/json")}
             self.assertEqual(wanted - {(s, t) for i, s, t in contract.answered if i == op.id}, set(), f"{op.id}: never answered so")
+
+
+class Refusals(DaemonTest):
+    """Questions that make no sense where they are asked; each answer is held to the contract, too."""
+
+    PREPARE = "mkdir -m 700 /tmp/private; mkfifo /tmp/fifo; ln -s loop /tmp/loop; mkdir -p /tmp/full/x; touch /tmp/file"
+    NOBODY = {"command": "true", "user": "nobody"}
+    CASES = (
+        ("POST", "run", {**NOBODY, "cwd": "/tmp/private"}, 403, "permission_denied"),
+        ("POST", "exec", {**NOBODY, "working_dir": "/tmp/private"}, 422, "execution_failed"),
+        ("POST", "run", {**NOBODY, "cwd": "/tmp/file"}, 400, "not_a_directory"),
+        ("POST", "run", {**NOBODY, "cwd": "/tmp/nothing"}, 404, "not_found"),
+        ("POST", "exec", {**NOBODY, "working_dir": "/tmp/nothing"}, 422, "execution_failed"),
+        ("POST", "run", {**NOBODY, "cwd": "/tmp/../tmp"}, 400, "invalid_path"),
+        ("POST", "run", {"argv": ["true", "x" * 200000]}, 413, "too_large"),
+        ("POST", "exec", {"command": "true", "no_such_member": 1}, 400, "invalid_argument"),
+        ("GET", "executions/exec-0000000000000000/attach", None, 404, "not_found"),
+        ("POST", "executions/exec-0000000000000000/signal", {"signal": 9}, 404, "not_found"),
+        ("GET", "fs/read?path=/tmp/fifo", None, 400, "invalid_argument"),
+        ("GET", "fs/read?path=/tmp//file", None, 400, "invalid_path"),
+        ("GET", "fs/read?path=/tmp/loop", None, 400, "invalid_path"),
+        ("GET", "fs/read?path=/tmp", None, 400, "is_directory"),
+        ("GET", "fs/read?path=/tmp/file&offset=1&start_line=1", None, 400, "invalid_argument"),
+        ("PUT", "fs/write?path=/tmp/none/file", b"", 404, "not_found"),
+        ("PUT", "fs/write?path=/tmp/file/x", b"", 400, "not_a_directory"),
+        ("PUT", "fs/write?path=/proc/sys/kernel/hostname&append=1", b"x", 403, "permission_denied"),
+        ("GET", "fs/stat?path=/" + "n" * 300, None, 400, "invalid_path"),
+        ("GET", "fs/list?path=/tmp/file", None, 400, "not_a_directory"),
+        ("GET", "fs/glob?path=/tmp&pattern=/x", None, 400, "invalid_pattern"),
+        ("GET", "fs/grep?path=/tmp&pattern=(", None, 400, "invalid_pattern"),
+        ("POST", "fs/mkdir", {"path": "/tmp/file"}, 409, "already_exists"),
+        ("DELETE", "fs?path=/tmp/full", None, 409, "not_empty"),
+        ("DELETE", "fs?path=/", None, 409, "busy"),
+        ("POST", "fs/rename", {"from": "/tmp", "to": "/tmp/x"}, 400, "invalid_argument"),
+        ("POST", "fs/rename", {"from": "/usr/bin/true", "to": "/tmp/x"}, 400, "cross_device"),
+        ("POST", "fs/rename", {"from": "/tmp/file", "to": "/tmp/full", "overwrite": True}, 400, "is_directory"),
+        ("GET", "files?path=/tmp/fifo", None, 400, "invalid_argument"),
+        ("PUT", "files?path=/tmp/new", b"no archive", 400, "invalid_argument"),
+        ("PUT", "files?path=/tmp/file/", tar_of("x", b""), 400, "not_a_directory"),
+        ("HEAD", "fs/read?path=/tmp/file", None, 405, None),
+        ("POST", "stop", {"timeout_seconds": -1}, 400, "invalid_argument"),
+        ("POST", "stop", None, 409, "invalid_state"),
+        ("GET", "fs/nothing", None, 404, "not_found"),
+        ("DELETE", "", None, 404, "not_found"),
+    )
+
+    def test_each_is_answered_as_documented(self):
+        box = self.d.acquire("contract", "refused")["box_id"]
+        self.d.sh(box, self.PREPARE)
+        for method, what, body, status, reason in self.CASES:
+            with self.subTest(f"{method} {what:.60} {str(body):.60}"):
+                r = self.d.request(method, f"/v1/boxes/{box}/{what}", body)
+                self.assertEqual((r.status, r.reason if reason else None), (status, reason), r)
 
 
 class FakeServer:
