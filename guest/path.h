@@ -42,7 +42,8 @@ int path_open_parent(int root_fd, const char *path, const char **name);
 /* Opens a regular file for reading, whatever may stand in its place. The descriptor or -errno. */
 int path_open_regular(int root_fd, const char *path);
 
-/* Closes what is only read, or names a place; -1 afterwards. For PATH_SCOPED int fd = ...; */
+/* Closes what was only read, names a place, or is flushed; -1 afterwards. For PATH_SCOPED int fd =
+ * ...; */
 void path_close(int *fd);
 #define PATH_SCOPED __attribute__((cleanup(path_close)))
 
