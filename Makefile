@@ -46,8 +46,8 @@ SHM_SRC := shm/event.c shm/hist.c shm/index.c shm/lease.c shm/names.c shm/reader
 	shm/scope_lock.c shm/segment.c shm/segment_attach.c shm/segment_check.c shm/segment_rebuild.c \
 	shm/segment_validate.c shm/slot.c shm/warm.c
 WIRE_SRC := wire/agent.c wire/api_error.c wire/base64.c wire/control.c wire/entry.c wire/http_chunk.c \
-	wire/http_engine.c wire/http_fields.c wire/http_parse.c wire/http_query.c wire/http_reply.c wire/http_uri.c wire/json_in.c \
-	wire/json_out.c wire/rendezvous.c wire/websocket.c wire/websocket_handshake.c
+	wire/http_engine.c wire/http_fields.c wire/http_parse.c wire/http_query.c wire/http_reply.c wire/http_uri.c \
+	wire/json_in.c wire/json_out.c wire/rendezvous.c wire/websocket.c wire/websocket_handshake.c
 DRIVER_SRC := drivers/namespace/adopt.c drivers/namespace/cgroup.c drivers/namespace/cgroup_find.c \
 	drivers/namespace/cgroup_site.c drivers/namespace/child.c drivers/namespace/filter.c \
 	drivers/namespace/image_copy.c drivers/namespace/image_host.c drivers/namespace/layer.c \

@@ -17,10 +17,6 @@
 
 #define PATH_NEW_MODE 0755U
 
-#ifndef RENAME_NOREPLACE
-#define RENAME_NOREPLACE 1U
-#endif
-
 /* A request, taken apart. */
 struct path_job {
 	uint32_t flags;
@@ -30,20 +26,12 @@ struct path_job {
 	char other[PATH_LEN_MAX + 1];
 };
 
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		(void)close(*fd); /* names a place only */
-}
-
-#define FD_CLOSED __attribute__((cleanup(close_fd)))
-
 /* ---- stat ---- */
 
 static int path_stat(struct guest *g, struct channel *c, struct path_job *j)
 {
 	bool follow = (j->flags & AGENT_PATH_FOLLOW) != 0;
-	FD_CLOSED int fd = path_open(g->root_fd, j->path, O_PATH | (follow ? 0 : O_NOFOLLOW), 0);
+	PATH_SCOPED int fd = path_open(g->root_fd, j->path, O_PATH | (follow ? 0 : O_NOFOLLOW), 0);
 	char link[PATH_LEN_MAX + 1];
 	ssize_t len = 0;
 	struct agent_stat as;
@@ -77,7 +65,7 @@ static int path_stat(struct guest *g, struct channel *c, struct path_job *j)
 static int make_directory(struct guest *g, struct path_job *j, const char *path, uint32_t mode)
 {
 	const char *name;
-	FD_CLOSED int dir = path_open_parent(g->root_fd, path, &name);
+	PATH_SCOPED int dir = path_open_parent(g->root_fd, path, &name);
 
 	if (dir < 0)
 		return dir == -EBUSY ? EEXIST : -dir; /* "/" is there */
@@ -92,7 +80,7 @@ static int make_directory(struct guest *g, struct path_job *j, const char *path,
 
 static bool is_directory(struct guest *g, const char *path)
 {
-	FD_CLOSED int fd = path_open(g->root_fd, path, O_PATH | O_DIRECTORY, 0);
+	PATH_SCOPED int fd = path_open(g->root_fd, path, O_PATH | O_DIRECTORY, 0);
 
 	return fd >= 0;
 }
@@ -135,7 +123,7 @@ static int path_mkdir(struct guest *g, struct channel *c, struct path_job *j)
 static int path_remove(struct guest *g, struct channel *c, struct path_job *j)
 {
 	const char *name;
-	FD_CLOSED int dir = path_open_parent(g->root_fd, j->path, &name);
+	PATH_SCOPED int dir = path_open_parent(g->root_fd, j->path, &name);
 
 	(void)c;
 	if (dir < 0)
@@ -152,8 +140,8 @@ static int path_rename(struct guest *g, struct channel *c, struct path_job *j)
 	unsigned int flags = (j->flags & AGENT_PATH_OVERWRITE) != 0 ? 0 : RENAME_NOREPLACE;
 	const char *from;
 	const char *to;
-	FD_CLOSED int from_dir = path_open_parent(g->root_fd, j->path, &from);
-	FD_CLOSED int to_dir = path_open_parent(g->root_fd, j->other, &to);
+	PATH_SCOPED int from_dir = path_open_parent(g->root_fd, j->path, &from);
+	PATH_SCOPED int to_dir = path_open_parent(g->root_fd, j->other, &to);
 
 	(void)c;
 	if (from_dir < 0 || to_dir < 0)

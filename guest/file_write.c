@@ -20,13 +20,6 @@
 #define WRITE_NEW_MODE 0644U
 #define WRITE_NO_OWNER UINT32_MAX
 
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		(void)close(*fd); /* what must last was fsync'ed */
-	*fd = -1;
-}
-
 /* An append that was cut is taken back, unless somebody else appended meanwhile. */
 static int write_take_back(const struct file_writer *w)
 {
@@ -47,8 +40,8 @@ static void write_drop(struct guest *g, struct channel *c)
 	if (w->dir_fd >= 0 && w->temporary[0] != '\0')
 		(void)unlinkat(w->dir_fd, w->temporary, 0); /* somebody may have been faster */
 	(void)write_take_back(w);			    /* the error is being told already */
-	close_fd(&w->fd);
-	close_fd(&w->dir_fd);
+	path_close(&w->fd);
+	path_close(&w->dir_fd);
 }
 
 static void write_fail(struct guest *g, struct channel *c, const char *path, int err)
@@ -117,7 +110,7 @@ static int find_target(struct guest *g, struct file_writer *w, char *path)
 		n = readlinkat(w->dir_fd, w->name, link, sizeof(link));
 		if (n < 0)
 			return errno == EINVAL || errno == ENOENT ? 0 : errno;
-		close_fd(&w->dir_fd);
+		path_close(&w->dir_fd);
 		err = n == 0 ? ENOENT : follow_link(path, link, (size_t)n);
 		if (err != 0)
 			return err;

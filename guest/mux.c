@@ -202,7 +202,10 @@ static int mux_poll(struct guest *g, struct mux_round *r, uint64_t at)
 	return rc < 0 ? -errno : 0;
 }
 
-/* Reaps what is ours: shims, commands whose shim was killed, and the orphans of the box. */
+/*
+ * Reaps what is ours: shims, commands whose shim was killed, and the orphans of the box. A shim
+ * that somebody in the box has stopped goes on: else its command never begins, or never ends.
+ */
 static void mux_reap(struct guest *g)
 {
 	struct signalfd_siginfo info;
@@ -211,9 +214,12 @@ static void mux_reap(struct guest *g)
 
 	if (read(g->sig_fd, &info, sizeof(info)) < 0)
 		info.ssi_signo = 0; /* no SIGCHLD is pending; looking is right all the same */
-	while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0)
-		if (!shim_reaped(&g->shims, pid))
+	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | __WALL)) > 0) {
+		if (WIFSTOPPED(status) && shim_is(&g->shims, pid))
+			(void)kill(pid, SIGCONT); /* ours and not reaped: it is there */
+		else if (!WIFSTOPPED(status) && !shim_reaped(&g->shims, pid))
 			(void)command_reaped(g, pid, status); /* or an orphan's */
+	}
 }
 
 /* Reads and serves. 0, or -errno: the worker is gone (-EPIPE) or breaks the rules. */

@@ -36,6 +36,17 @@ bool path_is_valid(const char *path, size_t n)
 	return true;
 }
 
+int path_openat2(int dir, const char *path, const struct open_how *how)
+{
+	int again = 0;
+	long fd;
+
+	do {
+		fd = syscall(SYS_openat2, dir, path, how, sizeof(*how));
+	} while (fd < 0 && (errno == EINTR || (errno == EAGAIN && again++ < PATH_AGAIN_MAX)));
+	return fd < 0 ? -errno : (int)fd;
+}
+
 int path_open(int root_fd, const char *path, int flags, unsigned int mode)
 {
 	struct open_how how = {
@@ -43,15 +54,10 @@ int path_open(int root_fd, const char *path, int flags, unsigned int mode)
 	    .mode = mode,
 	    .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
 	};
-	int again = 0;
-	long fd;
 
 	if ((flags & O_PATH) == 0)
 		how.flags |= O_NOCTTY | O_NONBLOCK;
-	do {
-		fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-	} while (fd < 0 && (errno == EINTR || (errno == EAGAIN && again++ < PATH_AGAIN_MAX)));
-	return fd < 0 ? -errno : (int)fd;
+	return path_openat2(root_fd, path, &how);
 }
 
 int path_open_parent(int root_fd, const char *path, const char **name)
@@ -84,6 +90,18 @@ int path_open_regular(int root_fd, const char *path)
 		return fd;
 	(void)close(fd); /* was only read */
 	return rc;
+}
+
+void path_close(int *fd)
+{
+	if (*fd >= 0)
+		(void)close(*fd); /* nothing was written that could be lost */
+	*fd = -1;
+}
+
+bool path_is_gone(int err)
+{
+	return err == ENOENT || err == ENOTDIR || err == ELOOP || err == ENXIO;
 }
 
 static const struct {

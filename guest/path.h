@@ -18,10 +18,19 @@
 #define PATH_LEN_MAX 4095U
 #define PATH_INVALID "not an absolute path without empty, \".\" or \"..\" components"
 
+#ifndef RENAME_NOREPLACE
+#define RENAME_NOREPLACE 1U
+#endif
+
+struct open_how;
+
 /* Checks n bytes (not NUL-terminated). A slash at the end is allowed only for "/" itself. */
 bool path_is_valid(const char *path, size_t n);
 
-/* openat2() below root_fd. The descriptor (CLOEXEC, NOCTTY, NONBLOCK) or -errno. */
+/* openat2() of dir, again when renames elsewhere spoil it. The descriptor or -errno. */
+int path_openat2(int dir, const char *path, const struct open_how *how);
+
+/* Below root_fd, as above. The descriptor (CLOEXEC, NOCTTY, NONBLOCK) or -errno. */
 int path_open(int root_fd, const char *path, int flags, unsigned int mode);
 
 /*
@@ -32,6 +41,15 @@ int path_open_parent(int root_fd, const char *path, const char **name);
 
 /* Opens a regular file for reading, whatever may stand in its place. The descriptor or -errno. */
 int path_open_regular(int root_fd, const char *path);
+
+/* Closes what was only read, names a place, or is flushed; -1 afterwards. For PATH_SCOPED int fd =
+ * ...; */
+void path_close(int *fd);
+#define PATH_SCOPED __attribute__((cleanup(path_close)))
+
+/* Met on the way through a tree: what was seen there is not there any more, or is something else,
+ * which is as good. */
+bool path_is_gone(int err);
 
 /* The code for an errno of a file operation. */
 enum agent_code path_code(int err);

@@ -9,8 +9,6 @@
 #include "wire/control.h"
 #include "wire/json.h"
 
-#define MEMORY_MIN 128
-
 /* ---- what cannot be had ---- */
 
 enum verdict {
@@ -235,7 +233,7 @@ int make_request_take(
 	    {"name", JSON_FIELD_STRING, &r.name, 0, 0},
 	    {"image", JSON_FIELD_STRING, &r.image, 0, 0},
 	    {"cpus", JSON_FIELD_INT, &r.cpus, 1, MAKE_CPUS_MAX},
-	    {"memory_mib", JSON_FIELD_INT, &r.memory_mib, MEMORY_MIN, MAKE_MEMORY_MIB_MAX},
+	    {"memory_mib", JSON_FIELD_INT, &r.memory_mib, MAKE_MEMORY_MIB_MIN, MAKE_MEMORY_MIB_MAX},
 	    {"disk_size_gb", JSON_FIELD_INT, &r.disk_gb, 1, MAKE_DISK_GB_MAX},
 	    {"working_dir", JSON_FIELD_STRING, &r.working_dir, 0, 0},
 	    {"user", JSON_FIELD_STRING, &r.user, 0, 0},

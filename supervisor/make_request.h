@@ -12,8 +12,9 @@
 #include "supervisor/config.h"
 #include "wire/api_error.h"
 
-/* What a box may be asked for at most; GET /v1/config says so. */
-#define MAKE_CPUS_MAX 32 /* BoxLite's */
+/* What a box may be asked for; GET /v1/config says how much at most. */
+#define MAKE_CPUS_MAX 32 /* BoxLite's, as the next */
+#define MAKE_MEMORY_MIB_MIN 128
 #define MAKE_MEMORY_MIB_MAX CONFIG_MEMORY_MIB_MAX
 #define MAKE_DISK_GB_MAX (CONFIG_DISK_MIB_MAX / 1024U)
 

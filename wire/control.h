@@ -149,11 +149,11 @@ struct ctl_boot {
 /* With CTL_CONN_ONCE: sbxd has read on, past this request. If it dies, what it read is lost, and
  * the connection can serve no more than this. */
 #define CTL_CONN_READ_ON 2U
+/* Handed back because nothing came for limits.idle_ms. */
+#define CTL_CONN_IDLE 4U
 /* Of TCP: a client that leaves is told by the end of what it sends (EPOLLRDHUP) and by no hang-up.
  */
 #define CTL_CONN_TCP 8U
-/* Handed back because nothing came for limits.idle_ms. */
-#define CTL_CONN_IDLE 4U
 
 struct ctl_conn {
 	uint64_t cookie; /* SO_COOKIE of the connection */

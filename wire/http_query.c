@@ -37,6 +37,24 @@ int http_query_flag(const char *query, const char *key, bool *out, struct err *e
 	return err_set(err, EINVAL, "\"%s\" must be 0, 1, true or false", key);
 }
 
+/* -EINVAL, and what a number may be; bounds that are none are not worth a word. */
+static int number_refuse(const char *key, int base, uint64_t least, uint64_t most, struct err *err)
+{
+	const char *kind = base == 8 ? "an octal" : "a decimal";
+	unsigned long long from = least;
+	unsigned long long to = most;
+
+	if (most < INT64_MAX)
+		return err_set(err, EINVAL,
+		    base == 8 ? "\"%s\" must be %s number from %llo to %llo"
+			      : "\"%s\" must be %s number from %llu to %llu",
+		    key, kind, from, to);
+	if (least > 0)
+		return err_set(
+		    err, EINVAL, "\"%s\" must be %s number, at least %llu", key, kind, from);
+	return err_set(err, EINVAL, "\"%s\" must be %s number", key, kind);
+}
+
 int http_query_number(const char *query, const char *key, int base, uint64_t least, uint64_t most,
     uint64_t *out, struct err *err)
 {
@@ -54,8 +72,5 @@ int http_query_number(const char *query, const char *key, int base, uint64_t lea
 		*out = value;
 		return 1;
 	}
-	return err_set(err, EINVAL,
-	    base == 8 ? "\"%s\" must be an octal number from %llo to %llo"
-		      : "\"%s\" must be a number from %llu to %llu",
-	    key, (unsigned long long)least, (unsigned long long)most);
+	return number_refuse(key, base, least, most, err);
 }

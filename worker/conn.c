@@ -249,9 +249,10 @@ static void conn_settle(struct conn *c)
 	    (c->phase == CONN_UPGRADED && c->op && c->op->cls->room(c->op)))
 		events |= EPOLLIN;
 	/* Over TCP the end of what a client sends is all that is seen of one that is gone: also of
-	 * one whose body is not read any further for now. */
+	 * one that is not read any further for now. */
 	if ((c->who.flags & CTL_CONN_TCP) &&
-	    (c->phase == CONN_SERVE || (c->phase == CONN_BODY && !(events & EPOLLIN))))
+	    (c->phase == CONN_SERVE ||
+		((c->phase == CONN_BODY || c->phase == CONN_UPGRADED) && !(events & EPOLLIN))))
 		events |= EPOLLRDHUP;
 	/* While it is served it stays watched until it sends: most clients do not. */
 	if (c->phase == CONN_SERVE && !c->readable)
@@ -304,7 +305,7 @@ void conn_on_event(struct loop *loop, struct loop_watch *w, uint32_t events)
 {
 	struct conn *c = LOOP_OWNER(w, struct conn, watch);
 
-	if ((events & EPOLLHUP) && c->phase == CONN_UPGRADED)
+	if ((events & (EPOLLHUP | EPOLLRDHUP)) && c->phase == CONN_UPGRADED)
 		c->hung_up = true;
 	else if (events & (EPOLLHUP | EPOLLERR))
 		c->dead = true; /* both directions: nobody is there to take an answer */

@@ -40,15 +40,10 @@ int files_take_path(struct conn *c, const struct http_head *h, char out[PATH_MAX
 /* The same, for what may be a directory: slashes at its end are dropped. */
 int files_take_directory(struct conn *c, const struct http_head *h, char out[PATH_MAX]);
 
-/*
- * Whether `path` can be one; slashes at its end are dropped. NULL, or
- * what is wrong with it.
- */
+/* Whether `path` can be one; slashes at its end are dropped. NULL, or what is wrong with it. */
 const char *files_check_path(char *path);
 
-/* A text of a query: 1: it is in out; 0: not there; -EINVAL after answering (also when it is
- * empty).
- */
+/* A text of a query, which is not empty: 1: it is in out; 0: not there; -EINVAL after answering. */
 int files_take_text(struct conn *c, const struct http_head *h, const char *key, char *out,
     size_t size, enum api_error e);
 

@@ -91,7 +91,7 @@ static void download_cut(struct download *d, const char *why)
 static void download_finish(struct download *d)
 {
 	const char *why = "the file helper did not say all";
-	enum api_error e = files_helper_result(&d->helper, &d->end, &why);
+	enum api_error e = files_helper_result(&d->helper, &d->op, &d->end, &why);
 
 	if (e == API_OK && (d->broken || d->out.state != TAR_OUT_DONE))
 		e = API_IO;

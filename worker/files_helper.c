@@ -57,12 +57,16 @@ void files_helper_keep(struct files_helper *h, struct op *op, const uint8_t *p, 
 }
 
 enum api_error files_helper_result(
-    struct files_helper *h, const struct agent_end *end, const char **why)
+    struct files_helper *h, const struct op *op, const struct agent_end *end, const char **why)
 {
 	bool coded = end->signal == 0 && end->exit_code > AGENT_OK && end->exit_code < AGENT_CODES;
 
 	if (end->signal == 0 && end->exit_code == AGENT_OK)
 		return API_OK;
+	if (end->signal && op->s->resting) {
+		*why = "the box was stopped";
+		return API_INVALID_STATE;
+	}
 	if (!coded || h->len == 0)
 		h->len = (size_t)snprintf(h->why, sizeof(h->why),
 		    end->signal ? "the file helper was killed by signal %d"

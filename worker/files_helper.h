@@ -30,8 +30,8 @@ int files_helper_open(
 /* Keeps what came on AGENT_STDERR, as far as it is of interest, and grants it all. */
 void files_helper_keep(struct files_helper *h, struct op *op, const uint8_t *p, size_t n);
 
-/* Whether it succeeded: API_OK, or the error with *why, which lives as long as h. */
+/* Whether op's helper succeeded: API_OK, or the error with *why, which lives as long as h. */
 enum api_error files_helper_result(
-    struct files_helper *h, const struct agent_end *end, const char **why);
+    struct files_helper *h, const struct op *op, const struct agent_end *end, const char **why);
 
 #endif

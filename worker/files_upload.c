@@ -95,7 +95,7 @@ static void upload_sendable(struct agent_chan *c)
 static void upload_answer(struct upload *u, const struct agent_end *end)
 {
 	const char *why = "the file helper ended too early";
-	enum api_error e = files_helper_result(&u->helper, end, &why);
+	enum api_error e = files_helper_result(&u->helper, &u->op, end, &why);
 
 	/* What is wrong with the archive is the reason for whatever the helper says. */
 	if (u->state == TAR_IN_FAILED)

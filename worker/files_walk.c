@@ -184,7 +184,7 @@ static size_t walk_feed(struct walk *w, const uint8_t *p, size_t n)
 static void walk_over(struct walk *w)
 {
 	const char *why = "the file helper's answer is not complete";
-	enum api_error e = files_helper_result(&w->helper, &w->end, &why);
+	enum api_error e = files_helper_result(&w->helper, &w->op, &w->end, &why);
 
 	if (e == API_OK && (!w->complete || w->reader.len > 0))
 		e = API_IO;

@@ -20,6 +20,7 @@
 #include "guest/files/match.h"
 #include "guest/files/regex.h"
 #include "guest/files/walk.h"
+#include "guest/path.h"
 #include "lib/utf8.h"
 
 #define GREP_FILE_MAX 1000000U
@@ -81,12 +82,6 @@ static int open_text(const struct walk_item *item)
 {
 	return openat(
 	    item->dir, item->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-}
-
-/* Another thing stands there now, or nothing. */
-static bool is_gone(int err)
-{
-	return err == ENOENT || err == ELOOP || err == ENXIO || err == ENOTDIR;
 }
 
 /* ---- its lines ---- */
@@ -168,7 +163,7 @@ static enum walk_verdict grep_file(struct grep *g, const struct walk_item *item)
 		text = as_utf8(g, &n);
 		err = text == NULL ? ENOMEM : 0;
 	}
-	if (err != 0 && !is_gone(err))
+	if (err != 0 && !path_is_gone(err))
 		emit_problem(item->path, item->path_len, err);
 	if (text == NULL || grep_lines(g, item, text, n))
 		return WALK_ON;

@@ -11,17 +11,13 @@
 
 #include "guest/files/files.h"
 #include "guest/files/walk.h"
+#include "guest/path.h"
 
 struct list {
 	uint64_t depth;
 	uint64_t left; /* entries that may still be told */
 	bool truncated;
 };
-
-static bool is_gone(int err)
-{
-	return err == ENOENT || err == ENOTDIR;
-}
 
 /* The text of a symbolic link. Its length, or -1 with errno. */
 static ssize_t read_link(const struct walk_item *item, char text[ENTRY_PATH_MAX + 1])
@@ -78,7 +74,7 @@ static enum walk_verdict list_entry(void *ctx, const struct walk_item *item)
 	err = list_item(item);
 	if (err == 0)
 		l->left--;
-	else if (!is_gone(err))
+	else if (!path_is_gone(err))
 		emit_problem(item->path, item->path_len, err);
 	return item->depth < l->depth ? WALK_ON : WALK_SKIP;
 }

@@ -69,12 +69,6 @@ static bool is_kernel_made(int fd)
 	return false;
 }
 
-/* What is not there any more, or is something else, was replaced meanwhile: it was never there. */
-static bool is_gone(int err)
-{
-	return err == ENOENT || err == ENOTDIR || err == ELOOP;
-}
-
 static struct pack_name name_of(const struct pack *p)
 {
 	return (struct pack_name){.bytes = p->name, .len = p->name_len};
@@ -235,7 +229,7 @@ static int say_tree(struct pack *p)
 
 		p->name_len = f->name_len;
 		p->name[p->name_len] = '\0';
-		if (rc < 0 && !is_gone(-rc))
+		if (rc < 0 && !path_is_gone(-rc))
 			return -rc;
 		if (rc <= 0) {
 			pop(p);
@@ -248,7 +242,7 @@ static int say_tree(struct pack *p)
 		memcpy(p->name + p->name_len + 1, name, len + 1);
 		p->name_len += 1 + len;
 		rc = say_entry(p, name);
-		if (rc != 0 && !is_gone(rc))
+		if (rc != 0 && !path_is_gone(rc))
 			return rc;
 	}
 	return 0;

@@ -6,24 +6,13 @@
 #include <linux/openat2.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "guest/files/unpack.h"
 #include "guest/path.h"
 
 #define DEST_LINKS_MAX 40 /* as the kernel */
-#define DEST_AGAIN_MAX 64 /* renames elsewhere can spoil a lookup, rarely twice */
 #define DEST_NEW_MODE 0755
-
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		(void)close(*fd); /* names a place, or was only read */
-	*fd = -1;
-}
-
-#define FD_CLOSED __attribute__((cleanup(close_fd)))
 
 /* ---- opening, and making what is missing ---- */
 
@@ -46,31 +35,31 @@ int dest_open(struct unpack *u, const char *name, int flags)
 	    .flags = (unsigned int)(flags | O_CLOEXEC),
 	    .resolve = RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH,
 	};
-	int again = 0;
-	long fd;
 
 	/* Nothing leads out of the whole box, and absolute links are common in it. */
 	if (strcmp(u->path, "/") == 0)
 		how.resolve = RESOLVE_NO_MAGICLINKS | RESOLVE_IN_ROOT;
 	if (*name == '\0')
 		name = ".";
-	do {
-		fd = syscall(SYS_openat2, u->dest, name, &how, sizeof(how));
-	} while (fd < 0 && (errno == EINTR || (errno == EAGAIN && again++ < DEST_AGAIN_MAX)));
-	return fd < 0 ? -errno : (int)fd;
+	return path_openat2(u->dest, name, &how);
 }
 
-/* Makes the last component of way, whose directory is open as dir. 0 or -errno. */
+/*
+ * Makes and opens the last component of way, whose directory is open as dir. The descriptor,
+ * -EEXIST or -errno.
+ */
 static int make_one(struct unpack *u, int dir, const char *way)
 {
 	const char *slash = strrchr(way, '/');
+	const char *name = slash != NULL ? slash + 1 : way;
+	int fd;
 
-	if (mkdirat(dir, slash != NULL ? slash + 1 : way, DEST_NEW_MODE) == 0) {
-		if (*way != '/')
-			dirs_add(u, way, NULL);
-		return 0;
-	}
-	return errno == EEXIST ? 0 : -errno;
+	if (mkdirat(dir, name, DEST_NEW_MODE) != 0)
+		return -errno;
+	if (*way != '/')
+		dirs_add(u, way, NULL);
+	fd = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
 }
 
 /* As open(), and makes what is missing on the way. The descriptor or -errno. */
@@ -78,27 +67,29 @@ static int open_making(struct unpack *u, const char *path, open_fn *open)
 {
 	char way[PATH_LEN_MAX + 1];
 	size_t len = strlen(path);
-	FD_CLOSED int above = -1;
+	PATH_SCOPED int above = -1;
+	bool made = false; /* above: there is nothing in it, so nobody walks all the way again */
 	int fd = open(u, path);
 
 	if (fd != -ENOENT)
 		return fd;
 	for (size_t i = 1; i <= len; i++) {
-		if (path[i] != '/' && path[i] != '\0')
+		if ((path[i] != '/' && path[i] != '\0') || path[i - 1] == '/')
 			continue;
 		memcpy(way, path, i);
 		way[i] = '\0';
-		fd = open(u, way);
+		fd = made ? -ENOENT : open(u, way);
 		if (fd == -ENOENT) {
 			if (above < 0)
 				above = open(u, *path == '/' ? "/" : "");
 			fd = above < 0 ? above : make_one(u, above, way);
-			if (fd == 0)
+			made = fd >= 0;
+			if (fd == -EEXIST)
 				fd = open(u, way);
 		}
 		if (fd < 0)
 			return fd;
-		close_fd(&above);
+		path_close(&above);
 		above = fd;
 	}
 	above = -1;
@@ -145,7 +136,7 @@ static int find_above(struct unpack *u, char *path)
 		return -ENAMETOOLONG;
 	memcpy(u->spot_name, name, strlen(name) + 1);
 	*slash = '\0';
-	close_fd(&u->spot_dir);
+	path_close(&u->spot_dir);
 	u->spot_dir = open_making(u, *path != '\0' ? path : "/", open_in_box);
 	*slash = '/';
 	return u->spot_dir < 0 ? u->spot_dir : 0;
@@ -167,7 +158,7 @@ int dest_find_spot(struct unpack *u, struct unpack_spot *spot)
 		n = readlinkat(u->spot_dir, u->spot_name, link, sizeof(link));
 		if (n < 0) /* no link, or nothing: using the spot will tell */
 			break;
-		close_fd(&u->spot_dir);
+		path_close(&u->spot_dir);
 		rc = follow(path, link, (size_t)n);
 		if (rc < 0)
 			break;
@@ -240,7 +231,7 @@ static void note_device(struct unpack *u, int dir)
 	if (u->dev_count == UNPACK_DEVS) { /* the last one has to do without being remembered */
 		u->dev_count--;
 		(void)syncfs(u->dev_fds[u->dev_count]);
-		close_fd(&u->dev_fds[u->dev_count]);
+		path_close(&u->dev_fds[u->dev_count]);
 	}
 	u->devs[u->dev_count] = st.st_dev;
 	u->dev_fds[u->dev_count++] = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -254,7 +245,7 @@ int dest_open_spot(struct unpack *u, const char *name, struct unpack_spot *spot)
 	spot->name = slash != NULL ? slash + 1 : name;
 	if (u->parent < 0 || strncmp(u->parent_path, name, len) != 0 ||
 	    u->parent_path[len] != '\0') {
-		close_fd(&u->parent);
+		path_close(&u->parent);
 		memcpy(u->parent_path, name, len);
 		u->parent_path[len] = '\0';
 		u->parent = open_making(u, u->parent_path, open_in_dest);
@@ -272,7 +263,7 @@ void dest_changed(struct unpack *u, const char *name)
 
 	if (u->parent >= 0 && strncmp(u->parent_path, name, len) == 0 &&
 	    (u->parent_path[len] == '/' || u->parent_path[len] == '\0'))
-		close_fd(&u->parent);
+		path_close(&u->parent);
 }
 
 int dest_sync(struct unpack *u)

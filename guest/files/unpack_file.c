@@ -10,10 +10,7 @@
 #include <unistd.h>
 
 #include "guest/files/unpack.h"
-
-#ifndef RENAME_NOREPLACE
-#define RENAME_NOREPLACE 1U
-#endif
+#include "guest/path.h"
 
 /* Who uploads is not always who made the archive: it lends nobody's rights. */
 #define FILE_MODE_BITS 0777U

@@ -8,6 +8,7 @@
  * of them.
  */
 #include "guest/files/walk.h"
+#include "guest/path.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -147,15 +148,9 @@ static int read_names(struct walk *w, struct frame *f)
 
 /* ---- frames ---- */
 
-/* Whatever is not a directory any more was replaced meanwhile: as good as gone. */
-static bool is_gone(int err)
-{
-	return err == ENOENT || err == ENOTDIR || err == ELOOP;
-}
-
 static void report(struct walk *w, size_t path_len, int err)
 {
-	if (!is_gone(err))
+	if (!path_is_gone(err))
 		w->ops->problem(w->ctx, w->path, path_len, err);
 }
 

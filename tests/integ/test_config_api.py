@@ -55,7 +55,6 @@ class Config(DaemonTest):
         self.assertEqual(r.json["limits"]["head_bytes"], 20000)
         self.assertEqual(r.json["limits"]["connection_idle_timeout"], 12.5)
         self.assertEqual((r.json["limits"]["box_executions"], r.json["limits"]["execution_keep_seconds"]), (7, 2.5))
-        self.assertEqual(can["max_concurrent_executions"], 7)
 
     def test_what_it_says_is_taken(self):
         can = self.d.get("/v1/config").json["capabilities"]

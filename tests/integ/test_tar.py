@@ -218,6 +218,18 @@ class Upload(TarTest):
         self.expect(self.put("/tmp/names", archive(("n" * 256, b"x"), ("b", b"x"))), 400, "invalid_path", "nnn")
         self.expect(self.put("/tmp/names", archive(("/".join(["d" * 200] * 21), b"x"), ("b", b"x"))), 400, "invalid_path", "ddd")
 
+    def test_deep_names(self):
+        """What is missing above a member is made in time: not by walking all the way again for each directory."""
+        names = [f"{i}/" + "d/" * 1900 + "f" for i in range(18)]
+        self.upload("/tmp/deep", *((n, b"deep") for n in names))
+        self.assertEqual(self.sh("find /tmp/deep -type f | wc -l; find /tmp/deep -type d | wc -l; rm -r /tmp/deep").split(), ["18", str(18 * 1901 + 1)])
+
+    def test_slashes_that_say_nothing(self):
+        self.sh("ln -s made//by//./link /tmp/slashes")
+        for path in ("/tmp//slashed//at//will", "/tmp/slashes"):
+            self.upload(path, ("a//b", b"1"), ("a///c/./d", b"2"))
+            self.assertEqual(self.sh(f"cat {path}/a/b {path}/a/c/d"), "12", path)
+
     def test_holes(self):
         """4 GiB of nothing, in the formats that archivers write, and from an archive of a few KiB."""
         self.sh("mkdir /tmp/holes; cd /tmp/holes; truncate -s 4G a; printf end | dd of=a bs=1 seek=4G conv=notrunc status=none; truncate -s 5G b")

@@ -276,18 +276,36 @@ static void test_shims_may_be_killed(void **state)
 		assert_int_equal(drive_shell(d, "exit 3")->end.exit_code, 3);
 }
 
+/* Its own, while it waits for the command. */
 static void test_stopped_shim_is_continued(void **state)
 {
 	struct drive *d = drive_of(state);
-	const char *argv[] = {"sh", "-c", "read x; kill -STOP $PPID; echo stopped; exit 0", NULL};
+	const char *argv[] = {"sh", "-c", "read x; kill -STOP $PPID; echo stopped; exit 4", NULL};
 	uint32_t channel = drive_exec(d, &(struct exec_spec){.argv = argv});
+	const struct reply *r;
 
 	while (!drive_reply(d, channel)->started) /* the shim says so */
 		assert_true(drive_pump(d));
 	drive_feed(d, channel, "\n", 1);
-	drive_await_output(d, channel, "stopped");
-	drive_close(d, channel);
-	assert_int_equal(drive_wait(d, channel)->end.flags, AGENT_END_KILLED);
+	r = drive_wait(d, channel);
+	assert_int_equal(r->end.exit_code, 4);
+	assert_int_equal(r->end.flags, 0);
+	assert_string_equal((char *)r->out[1], "stopped\n");
+}
+
+/* All there are, those too that wait for a command. */
+static void test_stopped_shims_take_commands(void **state)
+{
+	struct drive *d = drive_of(state);
+
+	const char *line = d->init
+			       ? "kill -STOP -1; exit 5"
+			       : "pkill -STOP -x -P $(($(ps -o ppid= -p $PPID))) sbx-shim; exit 5";
+
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(drive_shell(d, line)->end.exit_code, 5);
+		assert_int_equal(drive_shell(d, "exit 3")->end.exit_code, 3);
+	}
 }
 
 /* Report 7: after a command was reaped nothing is signalled. */
@@ -352,6 +370,7 @@ int main(void)
 	    GUEST_TEST(test_no_pid_left),
 	    GUEST_TEST(test_shims_may_be_killed),
 	    GUEST_TEST(test_stopped_shim_is_continued),
+	    GUEST_TEST(test_stopped_shims_take_commands),
 	    GUEST_TEST(test_report_07_no_signal_after_the_end),
 	    GUEST_TEST(test_end_of_the_worker_ends_everything),
 	    GUEST_TEST(test_worker_killed_in_mid_output),

@@ -28,6 +28,8 @@ static void test_flags(void **state)
 	    {"f=2", -EINVAL, true},
 	    {"f=TRUE", -EINVAL, true},
 	    {"f=truefalse", -EINVAL, true},
+	    {"f=01", -EINVAL, true},
+	    {"x&f=tru%65", 1, true},
 	    {"f=1&f=1", -EINVAL, true},
 	    {"f=%", -EINVAL, true},
 	};
@@ -55,18 +57,18 @@ static void test_numbers(void **state)
 		const char *text;
 	} cases[] = {
 	    {"n=7", 10, 1, 7, 7, NULL},
-	    {"n=8", 10, 1, 7, UINT64_MAX - 1, "\"n\" must be a number from 1 to 7"},
+	    {"n=8", 10, 1, 7, UINT64_MAX - 1, "\"n\" must be a decimal number from 1 to 7"},
 	    {"n=0", 10, 1, 7, UINT64_MAX - 1, "from 1 to 7"},
 	    {"n=755", 8, 0, 07777, 0755, NULL},
 	    {"n=778", 8, 0, 07777, UINT64_MAX - 1, "an octal number from 0 to 7777"},
 	    {"n=18446744073709551615", 10, 0, UINT64_MAX, UINT64_MAX, NULL},
-	    {"n=18446744073709551616", 10, 0, UINT64_MAX, UINT64_MAX - 1, "a number"},
-	    {"n=-1", 10, 0, UINT64_MAX, UINT64_MAX - 1, "a number"},
-	    {"n=+1", 10, 0, UINT64_MAX, UINT64_MAX - 1, "a number"},
-	    {"n=0x1", 10, 0, UINT64_MAX, UINT64_MAX - 1, "a number"},
-	    {"n=1x", 10, 0, UINT64_MAX, UINT64_MAX - 1, "a number"},
-	    {"n=", 10, 0, UINT64_MAX, UINT64_MAX - 1, "a number"},
-	    {"n=1&n=2", 10, 0, UINT64_MAX, UINT64_MAX - 1, "a number"},
+	    {"n=18446744073709551616", 10, 0, UINT64_MAX, UINT64_MAX - 1, "a decimal number"},
+	    {"n=-1", 10, 0, UINT64_MAX, UINT64_MAX - 1, "a decimal number"},
+	    {"n=+1", 10, 0, UINT64_MAX, UINT64_MAX - 1, "a decimal number"},
+	    {"n=0x1", 10, 0, UINT64_MAX, UINT64_MAX - 1, "a decimal number"},
+	    {"n=1x", 10, 0, UINT64_MAX, UINT64_MAX - 1, "a decimal number"},
+	    {"n=", 10, 0, UINT64_MAX, UINT64_MAX - 1, "a decimal number"},
+	    {"n=1&n=2", 10, 0, UINT64_MAX, UINT64_MAX - 1, "a decimal number"},
 	};
 	struct err err = {0};
 	uint64_t value = 5;

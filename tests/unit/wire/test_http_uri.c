@@ -92,40 +92,6 @@ static void test_query(void **state)
 	}
 }
 
-static void test_flag(void **state)
-{
-	static const struct {
-		const char *query;
-		int rc;
-		bool value;
-	} rows[] = {
-	    {"", 0, true},
-	    {"b=1", 0, true},
-	    {"a=0", 1, false},
-	    {"a=1", 1, true},
-	    {"x&a=false", 1, false},
-	    {"a=tru%65", 1, true},
-	    {"a", -EINVAL, true},
-	    {"a=", -EINVAL, true},
-	    {"a=2", -EINVAL, true},
-	    {"a=01", -EINVAL, true},
-	    {"a=yes", -EINVAL, true},
-	    {"a=TRUE", -EINVAL, true},
-	    {"a=falsehood", -EINVAL, true},
-	    {"a=1&a=1", -EINVAL, true},
-	    {"a=%", -EINVAL, true},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		bool value = true;
-
-		if (http_query_flag(rows[i].query, "a", &value) != rows[i].rc ||
-		    value != rows[i].value)
-			fail_msg("\"%s\" is read otherwise", rows[i].query);
-	}
-}
-
 static void test_escape(void **state)
 {
 	struct buf b;
@@ -169,7 +135,6 @@ int main(void)
 	    cmocka_unit_test(test_split_refuses),
 	    cmocka_unit_test(test_split_bound),
 	    cmocka_unit_test(test_query),
-	    cmocka_unit_test(test_flag),
 	    cmocka_unit_test(test_escape),
 	    cmocka_unit_test(test_escape_round_trip),
 	};

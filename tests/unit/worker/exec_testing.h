@@ -49,7 +49,7 @@ static inline void peer_drain(struct harness *h, struct peer *p)
 
 static inline void peer_open(struct harness *h, struct peer *p, const char *text)
 {
-	const struct ctl_conn who = {.cookie = H_COOKIE, .uid = 1000};
+	const struct ctl_conn who = {.cookie = H_COOKIE, .uid = 1000, .flags = h->client_flags};
 	int pair[2];
 
 	*p = (struct peer){.fd = -1};

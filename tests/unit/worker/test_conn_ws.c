@@ -189,6 +189,28 @@ static void test_hang_up_with_a_full_stdin(void **state)
 	assert_null(exec_newest(h)->attach);
 }
 
+/* Over TCP the end of what it sends is all that there is to see of that. */
+static void test_tcp_client_leaves_with_a_full_stdin(void **state)
+{
+	static uint8_t block[65536];
+	struct harness *h = *state;
+	struct running r;
+	struct peer p;
+
+	exec_run(h, EXEC_CAT, &r);
+	h->client_flags = CTL_CONN_TCP;
+	ws_open(h, &p, r.id, "");
+	for (size_t i = 0; i < AGENT_WINDOW / sizeof(block); i++)
+		ws_put_frame(h, &p, WS_FIN | WS_BINARY, block, sizeof(block));
+	h_settle(h);
+	assert_int_equal(send(p.fd, block, 1000, MSG_NOSIGNAL), 1000);
+	assert_int_equal(shutdown(p.fd, SHUT_WR), 0);
+	H_UNTIL(h, h->s.conn_count == 0);
+	assert_int_equal(exec_newest(h)->state, EXEC_RUNNING);
+	assert_null(exec_newest(h)->attach);
+	peer_close(&p);
+}
+
 /* ---- signs of life ---- */
 
 static void test_pings(void **state)
@@ -299,6 +321,7 @@ int main(void)
 	    TEST(test_client_goes_on_the_exit),
 	    TEST(test_stdin_of_a_client_that_hangs_up),
 	    TEST(test_hang_up_with_a_full_stdin),
+	    TEST(test_tcp_client_leaves_with_a_full_stdin),
 	    TEST(test_pings),
 	    TEST(test_a_silent_client_is_gone),
 	    TEST(test_not_listened_to_is_not_silent),

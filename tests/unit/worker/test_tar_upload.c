@@ -136,6 +136,19 @@ static void test_helper_fails(void **state)
 	h_put(h, "path=/dest", &b, 1000);
 	guest_end(h, guest_expect_helper(h, ARGS), 0, 0, 0);
 	h_expect(h, "\"reason\":\"io\"");
+	/* It was ended with everything else in the box. */
+	for (int i = 0; i < 2; i++) {
+		uint32_t id;
+
+		buf_clear(&h->from_worker);
+		h_put(h, "path=/dest", &b, b.len);
+		id = guest_expect_helper(h, ARGS);
+		h->s.resting = true;
+		guest_end(h, id, -1, i ? SIGKILL : SIGTERM, 0);
+		h_expect(h, "\"reason\":\"invalid_state\"");
+		assert_true(h_answer_has(h, "the box was stopped"));
+		h->s.resting = false;
+	}
 	/* It cannot be started. */
 	buf_clear(&h->from_worker);
 	h_put(h, "path=/dest", &b, 0);
