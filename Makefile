@@ -316,8 +316,7 @@ fuzz: $(FUZZ_BIN)
 
 # ---- tests ---------------------------------------------------------------------------------------------------------
 
-CHECK_PROGRAMS := $(CHK)/sbxd $(CHK)/sbx-worker $(CHK)/sbx-guest $(CHK)/sbxctl $(CHK)/sbxtop
-CHECK_PROGRAMS := $(CHK)/sbxd $(CHK)/sbx-worker $(CHK)/sbx-guest $(CHK)/sbx-files $(CHK)/sbxctl
+CHECK_PROGRAMS := $(CHK)/sbxd $(CHK)/sbx-worker $(CHK)/sbx-guest $(CHK)/sbx-files $(CHK)/sbxctl $(CHK)/sbxtop
 INTEG := $(sort $(patsubst tests/integ/%.py,%,$(wildcard tests/integ/test_*.py)))
 
 # What check runs after building. Sanitized programs do not run under valgrind.
