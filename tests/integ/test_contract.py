@@ -11,6 +11,7 @@ import threading
 import unittest
 
 import contract
+import openmetrics
 import wiretap
 from contract_schema import KEYWORDS, Invalid, Validator
 from harness import ROOT, DaemonTest, Fault, slurp
@@ -237,6 +238,9 @@ class Answers(DaemonTest):
         for path in ("/v1/pool", "/v1/config", "/v1/me", "/v1/metrics", "/metrics", "/v1/boxes", "/v1/events?since=0&follow=0"):
             self.ask("GET", path)
         self.ask("HEAD", "/v1/events?follow=0")
+        said = next(op.node["description"] for op in contract.Contract().operations if op.id == "getOpenMetrics")
+        families = openmetrics.parse(self.ask("GET", "/metrics").body.decode())
+        self.assertEqual(set(families), set(re.findall(r"sbxd_\w+", said)))
         image = self.ask("GET", "/v1/images").json["images"][0]
         self.ask("GET", f"/v1/images/{image['id']}")
         self.ask("HEAD", f"/v1/images/{image['tag']}", want=404)
