@@ -163,9 +163,17 @@ static SYS_BARE void shim_reap_command(struct shim *s, int32_t child)
 	atomic_store(&s->lock, 0);
 }
 
-/* Reaps below us until the command is gone, then until everything is. */
-static SYS_BARE void shim_watch(struct shim *s, int32_t child)
+/* A helper is ours, whoever stopped it. It is not reaped, so there it is. */
+static SYS_BARE void shim_continue(int32_t child)
 {
+	(void)SYS5(SYS_waitid, P_PID, child, NULL, WSTOPPED | WNOHANG | __WALL, NULL);
+	(void)SYS2(SYS_kill, child, SIGCONT);
+}
+
+/* Reaps below us until the command is gone, then until everything is. */
+static SYS_BARE void shim_watch(struct shim *s, int32_t child, bool helper)
+{
+	int what = WEXITED | WNOWAIT | __WALL | (helper ? WSTOPPED : 0);
 	bool exited = false;
 
 	for (;;) {
@@ -173,11 +181,15 @@ static SYS_BARE void shim_watch(struct shim *s, int32_t child)
 		long rc;
 
 		info.si_pid = 0;
-		rc = SYS5(SYS_waitid, P_ALL, 0, &info, WEXITED | WNOWAIT | __WALL, NULL);
+		rc = SYS5(SYS_waitid, P_ALL, 0, &info, what, NULL);
 		if (rc == -ECHILD)
 			break;
 		if (rc < 0)
 			continue;
+		if (info.si_code == CLD_STOPPED) {
+			shim_continue(info.si_pid);
+			continue;
+		}
 		if (info.si_pid != child || exited) {
 			(void)SYS4(SYS_wait4, info.si_pid, NULL, __WALL, NULL);
 			continue;
@@ -204,6 +216,7 @@ static SYS_BARE void shim_flush(struct shim *s)
 
 static SYS_BARE void shim_command(struct shim *s)
 {
+	bool helper;
 	long child;
 
 	child = sys_clone(CLONE_VM | CLONE_VFORK | CLONE_PARENT_SETTID | SIGCHLD,
@@ -220,8 +233,9 @@ static SYS_BARE void shim_command(struct shim *s)
 		shim_tell(s, SHIM_FAILED);
 		return;
 	}
-	shim_tell(s, SHIM_STARTED);
-	shim_watch(s, (int32_t)child);
+	helper = s->plan.program >= 0;
+	shim_tell(s, SHIM_STARTED); /* from now on the plan is the guest's */
+	shim_watch(s, (int32_t)child, helper);
 }
 
 SYS_BARE int shim_run(void *arg)

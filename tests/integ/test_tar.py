@@ -486,6 +486,21 @@ class Large(TarTest):
             self.assertEqual(self.leftovers(), "")
             self.assertEqual(self.sh("cd /tmp/broken; ls -A; cat large"), "large\nold")
 
+    def test_a_helper_that_is_stopped_goes_on(self):
+        """Whoever stops all that runs in the box does not hang uploads, downloads and lists for ever."""
+        body = archive(("a", b"a" * 100000), ("b", b"b"))
+        c = self.d.connect()
+        self.addCleanup(c.close)
+        c.putrequest("PUT", f"/v1/boxes/{self.box}/files?path=/tmp/halted")
+        c.putheader("Content-Length", str(len(body)))
+        c.endheaders(body[:50000])
+        wait_for("its beginning to be written", lambda: self.leftovers())
+        for _ in range(20):
+            self.sh("kill -STOP -1")
+        c.send(body[50000:])
+        self.assertEqual(c.getresponse().status, 204)
+        self.assertEqual(self.sh("cd /tmp/halted; ls; wc -c <a"), "a\nb\n100000\n")
+
     def test_a_download_that_is_broken_off(self):
         self.sh("head -c 50000000 /dev/zero > /tmp/zeros")
         c = self.d.connect()
