@@ -108,6 +108,20 @@ static uint32_t put_env(struct buf *b, int *rc, const char *env, size_t env_len,
 	return count;
 }
 
+enum api_error command_error(uint32_t code)
+{
+	static const enum api_error errors[AGENT_CODES] = {
+	    [AGENT_E_INVALID_PATH] = API_INVALID_PATH,
+	    [AGENT_E_INVALID] = API_INVALID_ARGUMENT,
+	    [AGENT_E_TOO_LARGE] = API_TOO_LARGE,
+	    [AGENT_E_NO_SPACE] = API_NO_SPACE,
+	    [AGENT_E_RESOURCES] = API_BOX_RESOURCES,
+	};
+	enum api_error e = code < AGENT_CODES ? errors[code] : API_OK;
+
+	return e ? e : API_EXECUTION_FAILED;
+}
+
 int command_build(struct buf *b, const struct command_fields *f, const struct service *s,
     enum api_error *e, struct err *err)
 {

@@ -46,4 +46,10 @@ int command_check_cwd(const char *name, const char *cwd, enum api_error *e, stru
 int command_build(struct buf *b, const struct command_fields *f, const struct service *s,
     enum api_error *e, struct err *err);
 
+/*
+ * What a client is told when the guest could not start or run a command, of enum agent_code. What
+ * is not there is the command's, and no resource of this API: never 404.
+ */
+enum api_error command_error(uint32_t code);
+
 #endif

@@ -14,6 +14,7 @@
 #include "lib/clock.h"
 #include "lib/fault.h"
 #include "lib/log.h"
+#include "worker/command_request.h"
 
 static struct execution *exec_of(struct agent_chan *c)
 {
@@ -206,19 +207,10 @@ static void exec_on_end(struct agent_chan *c, const struct agent_end *end)
 
 static void exec_on_error(struct agent_chan *c, uint32_t code, const char *text)
 {
-	/* What is not there is the command's, and no resource of this API: never 404. */
-	static const enum api_error errors[AGENT_CODES] = {
-	    [AGENT_E_INVALID_PATH] = API_INVALID_PATH,
-	    [AGENT_E_INVALID] = API_INVALID_ARGUMENT,
-	    [AGENT_E_TOO_LARGE] = API_TOO_LARGE,
-	    [AGENT_E_NO_SPACE] = API_NO_SPACE,
-	    [AGENT_E_RESOURCES] = API_BOX_RESOURCES,
-	};
 	struct execution *x = exec_of(c);
-	enum api_error e = code < AGENT_CODES ? errors[code] : API_OK;
 
 	if (x->state == EXEC_STARTING) {
-		exec_not_started(x, e ? e : API_EXECUTION_FAILED, text);
+		exec_not_started(x, command_error(code), text);
 		return;
 	}
 	x->exit_code = -SIGKILL; /* how it ended is not known; that it was ended is */

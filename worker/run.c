@@ -11,6 +11,7 @@
 #include "lib/fault.h"
 #include "wire/http.h"
 #include "wire/json.h"
+#include "worker/command_request.h"
 #include "worker/conn.h"
 
 static struct run *run_of(struct op *op)
@@ -114,8 +115,7 @@ static void run_end(struct agent_chan *c, const struct agent_end *end)
 static void run_error(struct agent_chan *c, uint32_t code, const char *text)
 {
 	struct run *r = run_of_chan(c);
-	enum api_error e = code == AGENT_E_NO_USER ? API_EXECUTION_FAILED
-						   : api_error_by_reason(agent_code_name(code));
+	enum api_error e = command_error(code);
 
 	if (!r->begun || !r->op.conn) {
 		run_refuse(r, e, text);

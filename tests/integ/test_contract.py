@@ -334,10 +334,10 @@ class Refusals(DaemonTest):
     PREPARE = "mkdir -m 700 /tmp/private; mkfifo /tmp/fifo; ln -s loop /tmp/loop; mkdir -p /tmp/full/x; touch /tmp/file"
     NOBODY = {"command": "true", "user": "nobody"}
     CASES = (
-        ("POST", "run", {**NOBODY, "cwd": "/tmp/private"}, 403, "permission_denied"),
+        ("POST", "run", {**NOBODY, "cwd": "/tmp/private"}, 422, "execution_failed"),
         ("POST", "exec", {**NOBODY, "working_dir": "/tmp/private"}, 422, "execution_failed"),
-        ("POST", "run", {**NOBODY, "cwd": "/tmp/file"}, 400, "not_a_directory"),
-        ("POST", "run", {**NOBODY, "cwd": "/tmp/nothing"}, 404, "not_found"),
+        ("POST", "run", {**NOBODY, "cwd": "/tmp/file"}, 422, "execution_failed"),
+        ("POST", "run", {**NOBODY, "cwd": "/tmp/nothing"}, 422, "execution_failed"),
         ("POST", "exec", {**NOBODY, "working_dir": "/tmp/nothing"}, 422, "execution_failed"),
         ("POST", "run", {**NOBODY, "cwd": "/tmp/../tmp"}, 400, "invalid_path"),
         ("POST", "run", {"argv": ["true", "x" * 200000]}, 413, "too_large"),

@@ -50,7 +50,8 @@ class Run(DaemonTest):
         r = self.d.post(f"/v1/boxes/{self.box}/run", {"command": "true", "user": "nobody-such"})
         self.assertEqual((r.status, r.json["error"]["code"]), (422, "execution_failed"))
         r = self.d.post(f"/v1/boxes/{self.box}/run", {"command": "true", "cwd": "/no/such"})
-        self.assertEqual(r.status, 404)
+        self.assertEqual((r.status, r.reason), (422, "execution_failed"), "404 would say that the box is gone")
+        self.assertIn("/no/such", r.json["error"]["message"])
 
     def test_a_program_that_is_not_there(self):
         r = self.d.post(f"/v1/boxes/{self.box}/run", {"argv": ["no-such-program"]})

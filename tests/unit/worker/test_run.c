@@ -217,9 +217,9 @@ static const struct {
     {AGENT_E_EXEC, "HTTP/1.1 422 ", "execution_failed"},
     {AGENT_E_NO_USER, "HTTP/1.1 422 ", "execution_failed"},
     {AGENT_E_RESOURCES, "HTTP/1.1 429 ", "box_resources"},
-    {AGENT_E_NOT_FOUND, "HTTP/1.1 404 ", "not_found"},
+    {AGENT_E_NOT_FOUND, "HTTP/1.1 422 ", "execution_failed"},
     {AGENT_E_INVALID_PATH, "HTTP/1.1 400 ", "invalid_path"},
-    {99, "HTTP/1.1 500 ", "io"},
+    {99, "HTTP/1.1 422 ", "execution_failed"},
 };
 
 static void test_errors(void **state)
