@@ -10,6 +10,7 @@ import json
 import os
 import socket
 import struct
+import time
 import threading
 
 from harness import BOUND
@@ -184,7 +185,11 @@ class Attached(Socket):
         return opcode
 
     def until(self, what):
+        """Pings keep the connection alive for ever, so the wait has a bound of its own."""
+        end = time.monotonic() + 2 * BOUND
         while not what():
+            if time.monotonic() > end:
+                raise AssertionError(f"waited {2 * BOUND} s in vain; so far {self.out[1][-200:]!r}, {self.errors}")
             self.step()
         return self
 
