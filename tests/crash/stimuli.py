@@ -135,7 +135,8 @@ STIMULI = {
     "load": Stimulus(nothing),
     "worker": Stimulus(kill_worker, "worker"),
     "guest": Stimulus(kill_guest, "guest"),
-    "hang": Stimulus(hang, "worker", settings={"health_check_timeout": 0.5, "health_check_skip_seconds": 0}),
+    # With room for all: evicted before its check, the box would be killed only after its grace.
+    "hang": Stimulus(hang, "worker", settings={"health_check_timeout": 0.5, "health_check_skip_seconds": 0, "replicas": 30}),
     "janitor": Stimulus(kill_janitor, "janitor"),
     "helpers": Stimulus(kill_helpers, "janitor", settings={"replicas": 16}),
     "reset": Stimulus(reset, "sbxd", drops_leases=True),
