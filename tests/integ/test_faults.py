@@ -211,7 +211,7 @@ class Shutdown(unittest.TestCase):
 class NothingLeaks(DaemonTest):
     config = "replicas: 4\n"
 
-    def test_report_16_descriptors_are_back_after_the_work(self):
+    def test_row_16_descriptors_are_back_after_the_work(self):
         def round_trip(i):
             box = self.d.acquire("leak", str(i % 8))
             self.d.sh(box["box_id"], "echo x")

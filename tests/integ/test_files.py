@@ -23,7 +23,7 @@ class Files(DaemonTest):
         self.assertEqual(self.d.write(self.box, "/tmp/bytes", data).status, 200)
         self.assertEqual(self.d.read(self.box, "/tmp/bytes").body, data)
 
-    def test_report_14_a_large_upload_is_all_there(self):
+    def test_row_14_a_large_upload_is_all_there(self):
         for size in (0, 1, 4095, 18 * 1024, 96 * 1024, 1 << 20, 16 << 20):
             data = os.urandom(size)
             r = self.d.write(self.box, "/tmp/large", data)

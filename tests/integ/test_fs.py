@@ -325,7 +325,7 @@ class Many(FsTest):
 class Reports(FsTest):
     config = "replicas: 5\n"
 
-    def test_reports_row_15_any_name_is_found_as_it_is(self):
+    def test_row_15_any_name_is_found_as_it_is(self):
         """A colon in a path breaks grep's output; here nothing is parsed that has no length."""
         self.tree("/tmp/names", {b"d:1:x/" + n: b"need:le\n" for n in NAMES})
         want = sorted(b"d:1:x/" + n for n in NAMES)
@@ -348,7 +348,7 @@ class Reports(FsTest):
         self.d.run(self.box, ["ln", "-s", b"to:\xff".decode("utf-8", "surrogateescape").encode("utf-8", "replace").decode(), "/tmp/names/l"])
         self.assertEqual(self.good("GET", "list", path="/tmp/names")["entries"][1]["type"], "symlink")
 
-    def test_reports_row_15_an_error_is_no_empty_directory(self):
+    def test_row_15_an_error_is_no_empty_directory(self):
         """What is not there, no directory, or closed, is told by its own name; an empty directory is a success."""
         self.d.sh(self.box, "mkdir -p /tmp/empty; touch /tmp/plain")
         for what, more, empty in (("list", {}, "entries"), ("glob", {"pattern": "*"}, "matches"), ("grep", {"pattern": "x"}, "matches")):

@@ -58,7 +58,7 @@ class Run(DaemonTest):
         self.assertEqual((r.status, r.json["error"]["code"]), (422, "execution_failed"))
         self.assertIn("no-such-program", r.json["error"]["message"])
 
-    def test_report_10_eight_mib_of_output_arrive_intact(self):
+    def test_row_10_eight_mib_of_output_arrive_intact(self):
         r = self.d.run(self.box, "head -c 8388608 /dev/zero | tr '\\0' 'a'")
         self.assertEqual(len(r["stdout"]), 8388608)
         self.assertEqual(set(r["stdout"]), {"a"})
@@ -137,7 +137,7 @@ class Run(DaemonTest):
         self.assertEqual(json.loads(r.readline())["exit_code"], 0)
         c.close()
 
-    def test_report_10_characters_split_across_writes_stay_whole(self):
+    def test_row_10_characters_split_across_writes_stay_whole(self):
         program = ("import os,time\nfor b in '✓é€😀'.encode():\n os.write(1,bytes([b])); time.sleep(0.003)\n")
         lines = self.ndjson({"argv": ["python3", "-c", program]})
         self.assertTrue(all(x["encoding"] == "utf-8" for x in lines[:-1]), lines)

@@ -107,7 +107,7 @@ class Upload(TarTest):
                              f"sub/file\n2 644 0 0 {MTIME}\n2 644 0 0 {MTIME}\n750 {MTIME}\n")
         self.assertEqual(self.leftovers(), "")
 
-    def test_report_14_a_large_upload_is_all_there(self):
+    def test_row_14_a_large_upload_is_all_there(self):
         for size in (0, 1, 511, 512, 513, 18 * 1024, 96 * 1024, 1 << 20, 16 << 20):
             data = os.urandom(size)
             self.upload("/tmp/large", ("a", b"before"), ("large", data), ("z", b"after"))
@@ -334,7 +334,7 @@ class Hostile(TarTest):
         self.assertEqual(self.state(), self.before)
         self.assertEqual(self.sh("cat /tmp/dest/sub/file /tmp/dest/sub/x; stat -c %F /tmp/dest/sub/file"), "newinsideregular file\n")
 
-    def test_report_13_links_in_the_archive_lead_nowhere(self):
+    def test_row_13_links_in_the_archive_lead_nowhere(self):
         for target in ("/tmp/outside", "../outside", "sub/../../outside", "/", ".."):
             self.expect(self.put("/tmp/dest", archive(member("l", tarfile.SYMTYPE, link=target), ("l/file", b"evil"))), 400, "invalid_path", "l/file")
             self.assertEqual(self.state(), self.before)
