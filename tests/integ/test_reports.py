@@ -263,6 +263,12 @@ class JudgedDead(DaemonTest):
 
     @unittest.skipUnless(IS_ROOT, "chooses the next pid")
     def test_row_05_a_pid_that_was_given_again_is_spared(self):
+        for _ in range(10):
+            with contextlib.suppress(PidTaken):
+                return self.give_pids_again()
+        self.fail("each time another process of the host took the pid")
+
+    def give_pids_again(self):
         box = self.d.acquire("row", "5 pid")
         pids = [p for p, _ in leaders(box["box_id"], self.d)]
         strangers = []
@@ -282,6 +288,8 @@ class JudgedDead(DaemonTest):
             for p in strangers:
                 p.kill()
                 p.wait()
+            if self.d.process.poll() is not None:
+                self.d.start()
         self.d.request("DELETE", f"/v1/boxes/{box['box_id']}?force=true")
 
 
@@ -298,9 +306,13 @@ def reap_children(spared):
             os.waitpid(pid, os.WNOHANG)
 
 
+class PidTaken(Exception):
+    """Somebody else's process has it, for as long as it likes."""
+
+
 def start_with_pid(pid):
     """A process that has this pid: others may be quicker, so it takes a few tries."""
-    for _ in range(1000):
+    for _ in range(200):
         with open("/proc/sys/kernel/ns_last_pid", "w", encoding="ascii") as f:
             f.write(str(pid - 1))
         p = subprocess.Popen(["sleep", "1000"])
@@ -308,7 +320,7 @@ def start_with_pid(pid):
             return p
         p.kill()
         p.wait()
-    raise AssertionError(f"pid {pid} cannot be had")
+    raise PidTaken(pid)
 
 
 class RecycledPids(DaemonTest):
