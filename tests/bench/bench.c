@@ -20,6 +20,7 @@ static const struct section {
     {"run", bench_run, "a command in a box", false},
     {"exec", bench_exec, "a command as an execution, attached", false},
     {"read", bench_read, "a large file from a box", false},
+    {"write", bench_write, "a large file into a box", false},
     {"files", bench_files, "a search in a box", false},
     {"tar", bench_tar, "many small files into a box", false},
     {"memory", bench_memory, "an idle box", false},

@@ -18,6 +18,7 @@ int bench_cold(uint32_t boxes);
 int bench_run(uint32_t boxes);
 int bench_exec(uint32_t boxes);
 int bench_read(uint32_t boxes);
+int bench_write(uint32_t boxes);
 int bench_files(uint32_t boxes);
 int bench_tar(uint32_t boxes);
 int bench_memory(uint32_t boxes);
