@@ -328,6 +328,13 @@ class Keys(DaemonTest):
             if b["user_id"] == "eve":
                 self.d.request("DELETE", f"/v1/boxes/{b['box_id']}?force=true")
 
+    def test_a_long_notice_leaves_the_clock(self):
+        s = self.screen("-f", "o" * 35)
+        s.wait_tick()
+        line = s.lines()[0]
+        self.assertNotIn("generation", line)
+        self.assertRegex(line, r"up .* FILTER o+ \d\d:\d\d:\d\d$")
+
     def test_only_what_changes_is_sent(self):
         """No clearing, and a screen on which only the clock moves costs little."""
         s = self.screen("-d", "0.1", "-f", "three")

@@ -51,9 +51,7 @@ class Screen(Terminal):
 
     def clock(self):
         """What the first line's clock says: sbxtop may not have drawn it yet."""
-        def find():
-            return re.search(r"\d\d:\d\d:\d\d", self.lines()[0])
-        return wait_for("sbxtop to show its clock", find).group()
+        return self.wait("the clock", lambda lines: re.search(r"\d\d:\d\d:\d\d", lines[0])).group()
 
     def wait_tick(self):
         before = self.clock()
