@@ -66,7 +66,8 @@ WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worke
 	worker/run.c worker/run_buffer.c worker/run_request.c worker/run_stream.c worker/service.c worker/tar_head.c \
 	worker/tar_in.c worker/tar_in_member.c worker/tar_out.c
 POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_due.c supervisor/pool_lease.c \
-	supervisor/pool_life.c supervisor/pool_made.c supervisor/pool_queue.c supervisor/pool_release.c \
+	supervisor/pool_life.c supervisor/pool_made.c supervisor/pool_past.c supervisor/pool_queue.c \
+	supervisor/pool_release.c \
 	supervisor/pool_restore.c supervisor/pool_room.c supervisor/pool_scope.c supervisor/pool_stock.c \
 	supervisor/pool_timers.c
 CONFIG_SRC := supervisor/config.c supervisor/config_env.c supervisor/config_print.c supervisor/config_table.c \

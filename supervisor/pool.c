@@ -42,6 +42,7 @@ struct pool *pool_create(
 	p->reqs = calloc(p->hash_mask + 1UL, sizeof(struct pool_waiter_list));
 	p->users = calloc(p->hash_mask + 1UL, sizeof(struct pool_user_list));
 	p->generations = calloc(p->hash_mask + 1UL, sizeof(struct pool_box_list));
+	p->past = pool_past_create();
 	TAILQ_INIT(&p->warm);
 	TAILQ_INIT(&p->boot_queue);
 	TAILQ_INIT(&p->stock);
@@ -50,7 +51,7 @@ struct pool *pool_create(
 	TAILQ_INIT(&p->spare);
 	TAILQ_INIT(&p->dirty);
 	if (!p->boxes || !p->free_slots || !p->scopes || !p->names || !p->tied || !p->reqs ||
-	    !p->users || !p->generations) {
+	    !p->users || !p->generations || !p->past) {
 		pool_destroy(p);
 		return NULL;
 	}
@@ -93,6 +94,7 @@ void pool_destroy(struct pool *p)
 		TAILQ_REMOVE(&p->actions, a, link);
 		free(a);
 	}
+	free(p->past);
 	free(p->heap);
 	free(p->generations);
 	free(p->users);
@@ -225,6 +227,8 @@ void pool_enter(struct pool *p, struct pool_box *b, uint32_t state)
 	b->deadline = CLOCK_NEVER;
 	if (b->scope && !pool_may_keep_name(b->scope))
 		pool_scope_unname(b->scope);
+	if (state == SLOT_CLOSING)
+		pool_past_add(p, b->uid, b->token);
 	if (state == SLOT_WARM)
 		TAILQ_INSERT_TAIL(&p->warm, b, queue);
 	if (state == SLOT_RESERVED)
