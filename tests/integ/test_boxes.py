@@ -138,6 +138,9 @@ class Make(BoxesTest):
             r = self.d.post("/v1/boxes", body)
             self.assertEqual((r.status, r.json["error"]["code"]), (400, code), body)
         self.assertEqual(self.d.post("/v1/boxes", "nonsense").status, 400)
+        r = self.d.request("POST", "/v1/boxes")
+        self.assertEqual((r.status, r.reason), (400, "malformed_request"), "BoxLite's specification requires a body")
+        self.assertIn("body", r.json["error"]["message"])
         self.assertEqual(self.create(env={"A": "x" * 60000, "B": "y" * 4000}).status, 201)
         self.assertEqual(self.d.get("/v1/boxes/").status, 404)
 
