@@ -88,6 +88,8 @@ const struct config_key config_keys[CONFIG_KEYS] = {
 	DEFAULT(LIMIT_EVENT_STREAMS), NULL, true},
     {"limits.run_body_bytes", CONFIG_UINT, AT(limits.run_body_bytes), KIB, 256 * MIB,
 	DEFAULT(LIMIT_RUN_BODY_BYTES), NULL, true},
+    {"limits.exec_body_bytes", CONFIG_UINT, AT(limits.exec_body_bytes), KIB, 256 * MIB,
+	DEFAULT(LIMIT_EXEC_BODY_BYTES), NULL, true},
     {"limits.run_output_bytes", CONFIG_UINT, AT(limits.run_output_bytes), KIB, 256 * MIB,
 	DEFAULT(LIMIT_RUN_OUTPUT_BYTES), NULL, true},
     {"limits.file_bytes", CONFIG_SIZE, AT(limits.file_bytes), 1, MIB *MIB,

@@ -32,7 +32,7 @@ struct config_key {
 	bool reloadable;
 };
 
-#define CONFIG_KEYS 48
+#define CONFIG_KEYS 49
 
 extern const struct config_key config_keys[CONFIG_KEYS];
 

@@ -122,6 +122,6 @@ void exec_begin_start(struct conn *c, const struct http_head *h)
 		conn_fail(c, API_INTERNAL, "no memory for the request");
 		return;
 	}
-	buf_init(&t->body, EXEC_BODY_MAX);
+	buf_init(&t->body, c->s->limits->exec_body_bytes);
 	op_init(&t->op, &start_class, c);
 }
