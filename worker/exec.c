@@ -142,6 +142,23 @@ static void exec_not_started(struct execution *x, enum api_error e, const char *
 	exec_free(x);
 }
 
+/* Whoever asked for it is told; it goes when the guest has ended it. */
+static void exec_on_late(struct loop *loop, struct loop_timer *t)
+{
+	struct execution *x = LOOP_OWNER(t, struct execution, alone);
+	struct exec_start *start = x->start;
+	char text[64];
+
+	(void)loop; /* the service knows its loop */
+	x->start = NULL;
+	x->doomed = true;
+	exec_end(x, EXEC_CAUSE_KILLED);
+	(void)snprintf(text, sizeof(text), "the command did not begin within %llu s",
+	    (unsigned long long)(EXEC_START_NS / NS_PER_S));
+	if (start)
+		exec_start_failed(start, API_TIMEOUT, text);
+}
+
 /* ---- what the guest says ---- */
 
 static int exec_on_started(struct agent_chan *c, const uint8_t *payload, size_t n)
@@ -154,6 +171,7 @@ static int exec_on_started(struct agent_chan *c, const uint8_t *payload, size_t 
 		return -EBADMSG;
 	x->state = EXEC_RUNNING;
 	x->start = NULL;
+	loop_timer_clear(x->s->loop, &x->alone);
 	FAULT_POINT("worker.exec.started");
 	exec_watch_alone(x);
 	if (start)
@@ -246,6 +264,9 @@ static int exec_open(struct execution *x, const struct exec_request *r)
 	if (rc == 0)
 		rc = agent_chan_open(
 		    s->link, &x->chan, &exec_chan_ops, AGENT_EXEC, buf_head(&r->exec), r->exec.len);
+	if (rc == 0)
+		rc =
+		    loop_timer_set(s->loop, &x->alone, x->started_ns + EXEC_START_NS, exec_on_late);
 	if (rc == 0 && r->timeout_ns)
 		rc = loop_timer_set(
 		    s->loop, &x->timeout, x->started_ns + r->timeout_ns, exec_on_timeout);

@@ -27,6 +27,7 @@
 #define EXEC_ID_LEN 24U /* "exec-" and 16 hex digits, and their NUL */
 #define EXEC_MESSAGE_LEN 256U
 #define EXEC_STREAMS 2			  /* stdout, stderr */
+#define EXEC_START_NS (30 * NS_PER_S)	  /* for the guest to say that one runs */
 #define EXEC_PATIENCE_NS (10 * NS_PER_S)  /* for the guest to end one that it is told to */
 #define EXEC_GRACE_STEP_NS (5 * NS_PER_S) /* from HUP to TERM, and to KILL */
 #define EXEC_DOOMED_NS (10 * NS_PER_S)	  /* for a client that was about to attach */
@@ -78,7 +79,8 @@ struct execution {
 
 	struct loop_timer timeout;
 	struct loop_timer patience;
-	struct loop_timer alone; /* running: the next step of its end; over: its eviction */
+	struct loop_timer alone; /* starting: too late; running: the next step of its end; over: its
+				    eviction */
 	unsigned int alone_step;
 };
 
