@@ -191,6 +191,8 @@ static void post_answer(struct exec_post *p)
 		conn_fail(c, API_INVALID_STATE, "the execution is over");
 	} else if (order.type == EXEC_ORDER_RESIZE && !x->tty) {
 		conn_fail(c, API_NOT_A_TTY, "the execution has no terminal");
+	} else if (agent_chan_crowded(&x->chan)) {
+		conn_fail(c, API_BOX_RESOURCES, "the box does not read what it is sent; try again");
 	} else {
 		exec_obey(x, &order);
 		conn_reply_empty(c, 204);

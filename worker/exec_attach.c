@@ -204,6 +204,9 @@ static size_t attach_room(struct conn_ws *w)
 	struct exec_attach *a = attach_of(w);
 
 	attach_relieve(a);
+	/* What it says is passed on only as fast as the guest reads it, orders too. */
+	if (a->x->state == EXEC_RUNNING && agent_chan_crowded(&a->x->chan))
+		return 0;
 	return attach_may_write(a) ? agent_chan_room(&a->x->chan) : SERVICE_SCRATCH;
 }
 
