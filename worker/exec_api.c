@@ -166,10 +166,7 @@ static struct exec_post *post_of(struct op *op)
 
 static void post_body(struct op *op, const uint8_t *p, size_t n)
 {
-	if (buf_append(&post_of(op)->body, p, n) == 0)
-		return;
-	conn_fail(op->conn, API_INTERNAL, "no memory for the request");
-	op_free(op);
+	op_keep_body(op, &post_of(op)->body, p, n);
 }
 
 static void post_answer(struct exec_post *p)
