@@ -114,7 +114,7 @@ const struct config_key config_keys[CONFIG_KEYS] = {
     {"boxlite.library", CONFIG_FILE, AT(boxlite_library), 0, SIZE(boxlite_library), "", NULL,
 	false},
     {"boxlite.url", CONFIG_TEXT, AT(boxlite_url), 0, SIZE(boxlite_url), "", NULL, false},
-    {"boxlite.api_key", CONFIG_TEXT, AT(boxlite_api_key), 0, SIZE(boxlite_api_key), "", NULL,
+    {"boxlite.api_key", CONFIG_SECRET, AT(boxlite_api_key), 0, SIZE(boxlite_api_key), "", NULL,
 	false},
     {"boxlite.path_prefix", CONFIG_TEXT, AT(boxlite_path_prefix), 0, SIZE(boxlite_path_prefix), "",
 	NULL, false},
