@@ -271,7 +271,9 @@ static void allowed_text(const struct config_key *key, char *out, size_t size)
 static void allowed_listen(const struct config_key *key, char *out, size_t size)
 {
 	(void)key;
-	(void)snprintf(out, size, "127.0.0.1:PORT or [::1]:PORT, PORT from 0 (one that is free) to 65535");
+	(void)snprintf(out, size,
+	    "127.0.0.1:PORT or [::1]:PORT (any address with listen_tcp_public), PORT "
+	    "from 0 (one that is free) to 65535");
 }
 
 static void allowed_map(const struct config_key *key, char *out, size_t size)
