@@ -63,6 +63,15 @@ class Start(unittest.TestCase):
         r = self.check("listen_tcp: here\n")
         self.assertIn("127.0.0.1:PORT or [::1]:PORT (any address with listen_tcp_public)", r.stderr)
 
+    @unittest.skipUnless(os.geteuid() == 0 and os.path.exists("/proc/sys/vm/memfd_noexec"), "root, and a kernel that has it")
+    def test_a_kernel_that_forbids_programs_in_memory_is_named(self):
+        r = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", "echo 2 > /proc/sys/vm/memfd_noexec && exec \"$@\"", "sh",
+                            f"{BUILD}/sbxd", "--runtime-dir", f"{self.dir}/run", "--state-dir", f"{self.dir}/state",
+                            "--instance", f"noexec{os.getpid()}"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(r.returncode, 1, r)
+        self.assertIn("vm.memfd_noexec is 2", r.stderr)
+        self.assertIn("sysctl -w vm.memfd_noexec=1", r.stderr)
+
     def test_what_comes_later_is_refused_clearly(self):
         r = self.check("network: user\n")
         self.assertEqual(r.returncode, 2)
