@@ -5,7 +5,7 @@ import json
 import os
 import unittest
 
-from harness import DaemonTest, in_threads, output_bytes, slurp, wait_for
+from harness import IS_ROOT, DaemonTest, in_threads, output_bytes, slurp, wait_for
 
 
 class Run(DaemonTest):
@@ -45,8 +45,13 @@ class Run(DaemonTest):
 
     def test_cwd_and_user(self):
         self.assertEqual(self.d.sh(self.box, "pwd", cwd="/tmp"), "/tmp\n")
-        self.assertEqual(self.d.sh(self.box, "id -u; id -g", user="nobody"), "65534\n65534\n")
-        self.assertEqual(self.d.sh(self.box, "id -u; id -g", user="1000:1001"), "1000\n1001\n")
+        for user, ids in (("0", "0\n0\n"), ("root", "0\n0\n"), ("nobody", "65534\n65534\n"), ("1000:1001", "1000\n1001\n")):
+            if IS_ROOT or ids == "0\n0\n":
+                self.assertEqual(self.d.sh(self.box, "id -u; id -g", user=user), ids)
+                continue
+            r = self.d.post(f"/v1/boxes/{self.box}/run", {"command": "true", "user": user})
+            self.assertEqual((r.status, r.reason), (422, "execution_failed"), "an ordinary user's boxes have one uid, which is 0 there")
+            self.assertIn("not mapped in this box", r.json["error"]["message"])
         r = self.d.post(f"/v1/boxes/{self.box}/run", {"command": "true", "user": "nobody-such"})
         self.assertEqual((r.status, r.json["error"]["code"]), (422, "execution_failed"))
         r = self.d.post(f"/v1/boxes/{self.box}/run", {"command": "true", "cwd": "/no/such"})
