@@ -162,7 +162,8 @@ void api_make_box(struct sbxd *s, struct client *c, const struct route_call *cal
 		return;
 	}
 	if (call->body_len == 0) { /* BoxLite's specification requires it */
-		client_reply_error(c, API_MALFORMED, "a body is needed: a JSON object, {} at least");
+		client_reply_error(
+		    c, API_MALFORMED, "a body is needed: a JSON object, {} at least");
 		return;
 	}
 	if (digest_sha256(&part, 1, digest) < 0) {
