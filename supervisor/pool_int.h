@@ -133,6 +133,8 @@ void pool_enter(struct pool *p, struct pool_box *b, uint32_t state);
 void pool_move(
     struct pool *p, uint64_t now, struct pool_box *b, enum slot_state to, const char *why);
 void pool_touch(struct pool *p, struct pool_box *b);
+
+/* pool_slot.c */
 void pool_name_box(struct pool *p, struct pool_box *b, uint64_t generation);
 struct pool_box *pool_box_current(struct pool *p, uint32_t slot, uint64_t gen);
 struct pool_box *pool_slot_take(struct pool *p);

@@ -2,9 +2,10 @@
  * exec: executions: commands that live on their own, whether or not a client is there. sbx-worker
  * only.
  *
- * exec.c is their life and end, exec_keep.c what happens to them when nobody looks, exec_output.c
- * what they have written, exec_request.c what clients may ask, exec_api.c the requests,
- * exec_attach.c the client that is attached by a WebSocket.
+ * exec.c is their life and end, exec_order.c what clients do with one that runs, exec_keep.c what
+ * happens to them when nobody looks, exec_output.c what they have written, exec_request.c what
+ * clients may ask, exec_api.c the requests, exec_attach.c the client that is attached by a
+ * WebSocket, exec_say.c what that one is told.
  *
  * An execution belongs to its service, not to a connection. It counts as an operation in flight (so
  * the box is kept) until the guest has said that it is over; then it can be asked about for a
