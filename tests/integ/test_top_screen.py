@@ -42,6 +42,7 @@ class Keys(DaemonTest):
 
     def test_the_first_screen(self):
         s = self.screen()
+        s.wait_text("F10Quit")  # the last of it
         text = s.text()
         self.assertRegex(text, rf"^sbxd {self.d.instance} serving  pid {self.d.process.pid}  generation 1  up ")
         self.assertRegex(text, r"\] 4 of 50 replicas, 1024 slots")
