@@ -47,9 +47,9 @@ struct json_field {
 };
 
 /*
- * Takes the fields out of `o`. One that is not among them is -EINVAL with *err naming it: what a
- * client asks for is done or refused, and never passed over. So is one of another type or out of
- * range; *err says what was expected.
+ * Takes the fields out of `o`. One that is not among them, and not null, is -EINVAL with *err
+ * naming it: what a client asks for is done or refused, and never passed over. So is one of another
+ * type or out of range; *err says what was expected.
  */
 int json_take(json_t *o, const struct json_field *fields, size_t count, struct err *err);
 

@@ -144,7 +144,7 @@ static int json_check_known(
 
 		while (i < count && strcmp(fields[i].name, name) != 0)
 			i++;
-		if (i == count)
+		if (i == count && !json_is_null(value))
 			return err_set(err, EINVAL, "\"%.40s\" is not known here", name);
 	}
 	return 0;
