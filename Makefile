@@ -53,21 +53,29 @@ DRIVER_SRC := drivers/namespace/adopt.c drivers/namespace/cgroup.c drivers/names
 	drivers/namespace/image_copy.c drivers/namespace/image_host.c drivers/namespace/layer.c \
 	drivers/namespace/layer_note.c drivers/namespace/namespace.c drivers/namespace/prepare.c \
 	drivers/namespace/probe.c drivers/namespace/rootfs.c drivers/namespace/site.c drivers/namespace/start.c \
+	drivers/namespace/start_setup.c \
 	drivers/namespace/sweep.c drivers/namespace/userns.c drivers/registry.c
 WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worker/agent_pipe.c worker/arg_limits.c \
 	worker/boot.c worker/box.c worker/box_adopt.c worker/box_check.c worker/box_end.c worker/box_stop.c \
 	worker/command_request.c worker/confine.c worker/confine_filter.c worker/conn.c worker/conn_body.c \
 	worker/conn_open.c worker/conn_reply.c worker/conn_upgrade.c worker/conn_ws.c worker/control_link.c \
-	worker/coro.c worker/exec.c worker/exec_api.c worker/exec_attach.c worker/exec_keep.c worker/exec_output.c \
-	worker/exec_request.c worker/exec_start.c worker/files_download.c worker/files_glob.c worker/files_grep.c \
+	worker/coro.c worker/exec.c worker/exec_api.c worker/exec_attach.c worker/exec_keep.c \
+	worker/exec_order.c \
+	worker/exec_output.c \
+	worker/exec_request.c \
+	worker/exec_say.c \
+	worker/exec_start.c worker/files_download.c worker/files_glob.c worker/files_grep.c \
 	worker/files_helper.c worker/files_json.c worker/files_list.c worker/files_path.c worker/files_path_request.c \
 	worker/files_query.c worker/files_read.c worker/files_remove.c worker/files_tar.c worker/files_upload.c \
 	worker/files_walk.c worker/files_write.c worker/janitor.c worker/op.c worker/report.c worker/route.c \
 	worker/run.c worker/run_buffer.c worker/run_request.c worker/run_stream.c worker/service.c worker/tar_head.c \
 	worker/tar_in.c worker/tar_in_member.c worker/tar_out.c
 POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_due.c supervisor/pool_lease.c \
-	supervisor/pool_life.c supervisor/pool_made.c supervisor/pool_queue.c supervisor/pool_release.c \
-	supervisor/pool_restore.c supervisor/pool_room.c supervisor/pool_scope.c supervisor/pool_stock.c \
+	supervisor/pool_life.c supervisor/pool_made.c supervisor/pool_past.c supervisor/pool_queue.c \
+	supervisor/pool_release.c \
+	supervisor/pool_restore.c supervisor/pool_room.c supervisor/pool_scope.c \
+	supervisor/pool_slot.c \
+	supervisor/pool_stock.c \
 	supervisor/pool_timers.c
 CONFIG_SRC := supervisor/config.c supervisor/config_env.c supervisor/config_print.c supervisor/config_table.c \
 	supervisor/config_value.c supervisor/config_yaml.c supervisor/options.c supervisor/rundir.c \
@@ -80,7 +88,9 @@ SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_bo
 	supervisor/client_reply.c supervisor/client_stream.c supervisor/client_tcp.c supervisor/driver_start.c \
 	supervisor/idempotency.c supervisor/images.c supervisor/janitor_link.c supervisor/lifecycle.c \
 	supervisor/listen.c supervisor/listen_tcp.c supervisor/listen_unix.c supervisor/make_request.c \
-	supervisor/making.c supervisor/notify.c supervisor/perform.c supervisor/programs.c supervisor/publish.c \
+	supervisor/making.c supervisor/notify.c supervisor/perform.c \
+	supervisor/perform_clean.c \
+	supervisor/programs.c supervisor/publish.c \
 	supervisor/reconcile.c supervisor/record.c supervisor/restore.c supervisor/routes.c supervisor/service.c \
 	supervisor/settings.c supervisor/spawn.c supervisor/usage.c supervisor/worker_adopt.c supervisor/worker_link.c \
 	supervisor/worker_msg.c supervisor/worker_start.c
@@ -91,7 +101,8 @@ GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_
 FILES_SRC := guest/files/emit.c guest/files/glob.c guest/files/grep.c guest/files/ignore.c guest/files/lines.c \
 	guest/files/list.c guest/files/match.c guest/files/options.c guest/files/pack.c guest/files/pack_file.c \
 	guest/files/pack_links.c guest/files/regex.c guest/files/remove.c guest/files/root.c guest/files/unpack.c \
-	guest/files/unpack_dest.c guest/files/unpack_dirs.c guest/files/unpack_file.c guest/files/walk.c
+	guest/files/unpack_dest.c guest/files/unpack_dirs.c guest/files/unpack_file.c guest/files/walk.c \
+	guest/files/walk_names.c
 CTL_SRC := tools/cli_boxes.c tools/cli_call.c tools/cli_command.c tools/cli_doctor.c tools/cli_events.c \
 	tools/cli_events_ask.c tools/cli_options.c tools/cli_pool.c tools/cli_print.c tools/cli_ps.c tools/cli_run.c \
 	tools/cli_shm.c tools/cli_signals.c tools/cli_stream.c tools/cli_token.c tools/cli_view.c \
@@ -246,7 +257,8 @@ $(CHK)/obj/%.o: %.c
 
 .PHONY: unit
 unit: $(UNIT_BIN) check-programs
-	$(Q)SBX_GUEST=$(CHK)/sbx-guest SBX_FILES=$(CHK)/sbx-files SBX_WORKER=$(CHK)/sbx-worker tests/run_unit.sh $(UNIT_BIN)
+	$(Q)SBX_GUEST=$(CHK)/sbx-guest SBX_FILES=$(CHK)/sbx-files SBX_WORKER=$(CHK)/sbx-worker \
+		tests/run_unit.sh $(UNIT_BIN)
 
 # ---- simulation ----------------------------------------------------------------------------------------------------
 
@@ -337,12 +349,13 @@ conformance: $(CHK)/conformance check-programs
 	$(Q)SBX_GUEST=$(CHK)/sbx-guest SBX_FILES=$(CHK)/sbx-files SBX_WORKER=$(CHK)/sbx-worker $(CHK)/conformance
 
 integ: check-programs
-	$(Q)cd tests/integ && SBX_SAN=$(SAN) SBX_BUILD=$(CURDIR)/$(CHK) python3 -m unittest $(if $(V),-v) $(or $(TEST),$(INTEG))
+	$(Q)cd tests/integ && SBX_SAN=$(SAN) SBX_BUILD=$(CURDIR)/$(CHK) \
+		python3 -m unittest $(if $(V),-v) $(or $(TEST),$(INTEG))
 
 # sbxd under valgrind, over the integration tests whose daemon is not restarted (tests/valgrind/pidfd.c says why).
 VALGRIND := valgrind --error-exitcode=99 --leak-check=full --track-fds=yes --trace-children=no
-VALGRIND_TESTS := $(filter-out test_config test_config_api test_limits test_metrics test_user test_restart test_reports \
-	test_behaviour test_boxes_restart test_exec_restart test_tcp_restart test_tcp_start,$(INTEG))
+VALGRIND_TESTS := $(filter-out test_config test_config_api test_limits test_metrics test_user test_restart \
+	test_reports test_behaviour test_boxes_restart test_exec_restart test_tcp_restart test_tcp_start,$(INTEG))
 VALGRIND_SHORT := test_main_job test_run test_faults
 
 $(CHK)/valgrind_pidfd.so: tests/valgrind/pidfd.c
@@ -366,13 +379,14 @@ ROUNDS ?= 1
 
 .PHONY: crash
 crash: check-programs
-	$(Q)SBX_BUILD=$(CURDIR)/$(CHK) python3 tests/crash/matrix.py --rounds $(ROUNDS) --seed $(or $(SEED),$(shell date +%s)) \
-		--point "$(POINT)" --role "$(ROLE)"
+	$(Q)SBX_BUILD=$(CURDIR)/$(CHK) python3 tests/crash/matrix.py --rounds $(ROUNDS) \
+		--seed $(or $(SEED),$(shell date +%s)) --point "$(POINT)" --role "$(ROLE)"
 
 # Thousands of scopes and random kills for T seconds; KILLS= limits what is killed.
 .PHONY: soak
 soak: check-programs
-	$(Q)SBX_BUILD=$(CURDIR)/$(CHK) python3 tests/soak/soak.py --seconds $(T) --seed $(or $(SEED),$(shell date +%s)) --kills $(KILLS)
+	$(Q)SBX_BUILD=$(CURDIR)/$(CHK) python3 tests/soak/soak.py --seconds $(T) \
+		--seed $(or $(SEED),$(shell date +%s)) --kills $(KILLS)
 
 # sbxtop over BOXES boxes under load for T seconds.
 .PHONY: soak-top
@@ -442,7 +456,7 @@ help:
 	@echo "make                 all programs, into build/"
 	@echo "make demo            install what is missing, build, and show the main job (as root)"
 	@echo "make check           install what is missing, build, and run every test (as root)"
-	@echo "  SAN=address,undefined | SAN=thread   the same with sanitizers (thread: unit tests of what threads share)"
+	@echo "  SAN=address,undefined | SAN=thread   the same with sanitizers (thread: unit tests of shared things)"
 	@echo "make unit | conformance | integ        parts of check; integ TEST=test_run V=1: one file of tests"
 	@echo "make crash ROUNDS=20  processes killed at each fault point under load (one round is part of check);"
 	@echo "  POINT= ROLE= SEED=: one of them again"
@@ -453,7 +467,7 @@ help:
 	@echo "make model           every state of the scope mutex under crashes (spin)"
 	@echo "make sim-mutations   the simulator finds what is done wrong to the pool on purpose"
 	@echo "make fuzz T=60       each fuzz target for T seconds"
-	@echo "make bench           speed, as ratios to baselines of the same run; WHAT=restart BOXES=1000: one section of it"
+	@echo "make bench           speed, as ratios to baselines of the same run; WHAT=restart BOXES=1000: one section"
 	@echo "make screenshot      docs/sbxtop.svg anew, from a real run (as root)"
 	@echo "make format | format-check | tidy | deps-check | compdb"
 	@echo "make install DESTDIR= PREFIX=/usr/local"

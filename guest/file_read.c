@@ -38,10 +38,14 @@ static int read_start(struct guest *g, struct channel *c, uint64_t limit)
 	struct agent_stat as;
 	struct stat st;
 	uint64_t size;
+	uint8_t first;
 
 	if (fstat(r->fd, &st) != 0)
 		return errno;
 	size = (uint64_t)st.st_size;
+	/* Before anything is promised: memory and the like look like files, and are none. */
+	if (size == 0 && pread(r->fd, &first, 1, (off_t)r->offset) < 0)
+		return errno == EIO ? EINVAL : errno;
 	as = (struct agent_stat){
 	    .size = size,
 	    .mtime_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000ULL + (uint64_t)st.st_mtim.tv_nsec,

@@ -191,6 +191,15 @@ static int open_replace(struct guest *g, struct file_writer *w, char *path)
 	return err != 0 ? err : open_temporary(w);
 }
 
+/* There nothing can be made, and the kernel says that it is not there. */
+static bool is_of_proc(struct guest *g, struct file_writer *w, char *path)
+{
+	struct statfs fs;
+
+	return (w->dir_fd >= 0 || open_directory(g, w, path) == 0) &&
+	       fstatfs(w->dir_fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+}
+
 static int write_open(struct guest *g, struct channel *c, const uint8_t *request, size_t n)
 {
 	struct file_writer *w = &c->u.writer;
@@ -218,6 +227,8 @@ static int write_open(struct guest *g, struct channel *c, const uint8_t *request
 	w->set_mode = (aw.flags & AGENT_WRITE_MODE) != 0;
 	w->mode = aw.mode != 0 || w->set_mode ? aw.mode & 07777U : WRITE_NEW_MODE;
 	err = w->append ? open_append(g, w, path) : open_replace(g, w, target);
+	if (err == ENOENT && is_of_proc(g, w, target))
+		err = EINVAL;
 	if (err != 0)
 		write_fail(g, c, path, err);
 	return 0;

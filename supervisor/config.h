@@ -62,6 +62,7 @@ struct config_limits {
 	uint32_t box_connections;
 	uint32_t event_streams;
 	uint32_t run_body_bytes;
+	uint32_t exec_body_bytes;
 	uint32_t run_output_bytes;
 	uint64_t file_bytes;
 	uint64_t connection_idle_ns; /* 0: for ever */

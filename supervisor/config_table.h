@@ -16,6 +16,7 @@ enum config_type {
 	CONFIG_WORD,	    /* char[max]: one of names, kept as text */
 	CONFIG_TEXT,	    /* char[max]: at least min bytes */
 	CONFIG_FILE,	    /* char[max]: empty or an absolute path */
+	CONFIG_SECRET,	    /* char[max]: at least min bytes, never shown */
 	CONFIG_LISTEN,	    /* struct config_listen */
 	CONFIG_ENVIRONMENT, /* struct config_environment; only from a YAML mapping */
 	CONFIG_TYPES,
@@ -32,7 +33,8 @@ struct config_key {
 	bool reloadable;
 };
 
-#define CONFIG_KEYS 48
+#define CONFIG_KEYS 49
+#define CONFIG_MASK "********" /* is printed for a secret */
 
 extern const struct config_key config_keys[CONFIG_KEYS];
 

@@ -129,6 +129,8 @@ static int parse_text(const struct config_key *key, const char *text, struct con
 
 	if (len < key->min || len >= key->max || !plain_text(text, len))
 		return -EINVAL;
+	if (key->type == CONFIG_SECRET && !strcmp(text, CONFIG_MASK))
+		return -EINVAL; /* what was printed is not what was given */
 	if (key->type == CONFIG_FILE && len > 0 && text[0] != '/')
 		return -EINVAL;
 	memset(member(key, c), 0, key->max); /* values are compared whole */
@@ -191,6 +193,14 @@ static int print_enum(const struct config_key *key, const struct config *c, stru
 static int print_text(const struct config_key *key, const struct config *c, struct buf *out)
 {
 	return config_put_quoted(out, member_const(key, c));
+}
+
+/* That there is one, but not which. */
+static int print_secret(const struct config_key *key, const struct config *c, struct buf *out)
+{
+	const char *text = member_const(key, c);
+
+	return buf_printf(out, "\"%s\"", *text ? CONFIG_MASK : "");
 }
 
 bool config_listen_is_loopback(const struct config_listen *l)
@@ -261,8 +271,9 @@ static void allowed_text(const struct config_key *key, char *out, size_t size)
 static void allowed_listen(const struct config_key *key, char *out, size_t size)
 {
 	(void)key;
-	(void)snprintf(
-	    out, size, "127.0.0.1:PORT or [::1]:PORT, PORT from 0 (one that is free) to 65535");
+	(void)snprintf(out, size,
+	    "127.0.0.1:PORT or [::1]:PORT (any address with listen_tcp_public), PORT "
+	    "from 0 (one that is free) to 65535");
 }
 
 static void allowed_map(const struct config_key *key, char *out, size_t size)
@@ -285,6 +296,7 @@ static const struct {
     [CONFIG_WORD] = {parse_name, print_text, allowed_names, 0},
     [CONFIG_TEXT] = {parse_text, print_text, allowed_text, 0},
     [CONFIG_FILE] = {parse_text, print_text, allowed_text, 0},
+    [CONFIG_SECRET] = {parse_text, print_secret, allowed_text, 0},
     [CONFIG_LISTEN] = {parse_listen, print_listen, allowed_listen, sizeof(struct config_listen)},
     [CONFIG_ENVIRONMENT] = {parse_nothing, print_nothing, allowed_map,
 	sizeof(struct config_environment)},
@@ -302,6 +314,9 @@ int config_value_parse(
 	if (types[key->type].parse(key, text, c) == 0)
 		return 0;
 	config_value_allowed(key, allowed, sizeof(allowed));
+	if (key->type == CONFIG_SECRET)
+		return err_set(
+		    err, EINVAL, "%s: what is given is not allowed; give %s", key->name, allowed);
 	return err_set(err, EINVAL, "%s: '%.*s%s' is not allowed; give %s", key->name, (int)shown,
 	    text, shown < len ? "..." : "", allowed);
 }

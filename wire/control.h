@@ -118,6 +118,7 @@ struct ctl_limits {
 	uint32_t exec_detach_grace_ms; /* without a client; 0: for ever */
 	uint32_t exec_keep_ms;	       /* after their end */
 	uint64_t run_body_bytes;
+	uint64_t exec_body_bytes;
 	uint64_t file_bytes; /* of one file, up or down */
 };
 

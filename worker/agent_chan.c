@@ -85,9 +85,10 @@ void link_flush(struct agent_link *l)
 	for (size_t i = 0; i < AGENT_CHANNELS_MAX && l->out.len < AGENT_LINK_OUT_LOW; i++) {
 		struct agent_chan *c = l->chans[i];
 
-		if (!c || !c->blocked || !c->credit)
+		if (!c || !(c->crowded || (c->blocked && c->credit)))
 			continue;
-		c->blocked = false;
+		c->blocked &= !c->credit;
+		c->crowded = false;
 		c->ops->sendable(c);
 		if (l->broken)
 			return;
@@ -142,6 +143,14 @@ size_t agent_chan_room(struct agent_chan *c)
 		room = c->credit;
 	c->blocked |= room == 0;
 	return room;
+}
+
+bool agent_chan_crowded(struct agent_chan *c)
+{
+	bool crowded = c->link && !c->link->broken && c->link->out.len >= AGENT_LINK_OUT_LOW;
+
+	c->crowded |= crowded;
+	return crowded;
 }
 
 size_t agent_chan_send(struct agent_chan *c, const uint8_t *p, size_t n)

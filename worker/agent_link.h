@@ -43,7 +43,8 @@ struct agent_chan_ops {
 	 * or comes through data().
 	 */
 	size_t (*piped)(struct agent_chan *c, unsigned int stream, int pipe, size_t n);
-	/* agent_chan_send() took less than it was given and would take more now. */
+	/* agent_chan_send() took less than it was given and would take more now; or
+	 * agent_chan_crowded() does not hold any more. */
 	void (*sendable)(struct agent_chan *c);
 	void (*end)(struct agent_chan *c, const struct agent_end *end);
 	void (*error)(struct agent_chan *c, uint32_t code, const char *text);
@@ -54,7 +55,8 @@ struct agent_chan {
 	struct agent_link *link; /* NULL when closed */
 	const struct agent_chan_ops *ops;
 	uint32_t id;
-	bool blocked;			 /* owed a sendable() */
+	bool blocked;			 /* owed a sendable() when there is credit, too */
+	bool crowded;			 /* owed one as soon as less is queued */
 	bool closing;			 /* AGENT_CLOSE was sent */
 	uint32_t credit;		 /* what we may still send */
 	uint32_t window[AGENT_STREAMS];	 /* what the guest may still send */
@@ -132,6 +134,12 @@ size_t agent_chan_send(struct agent_chan *c, const uint8_t *p, size_t n);
 
 /* No more data on AGENT_STDIN. */
 void agent_chan_eof(struct agent_chan *c);
+
+/*
+ * Much is queued for the guest: signals and sizes, which need no credit, must not be asked for now.
+ * Then sendable() will come.
+ */
+bool agent_chan_crowded(struct agent_chan *c);
 
 /* Only for AGENT_EXEC: a signal to the command, the size of its terminal. */
 void agent_chan_signal(struct agent_chan *c, int signal);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/clock.h"
+#include "lib/hash.h"
 #include "tests/bench/bench.h"
 
 #define BOXES 1000
@@ -40,32 +41,25 @@ static void ask_pool(struct restart *r)
 		give_up("the pool is not shown");
 }
 
-static uint64_t fold(uint64_t hash, const char *text, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		hash = (hash ^ (uint8_t)text[i]) * 0x100000001b3ULL;
-	return hash;
-}
-
 /* The ids and generations of all boxes as one number; *count is how many. */
 static uint64_t read_list(struct restart *r, uint32_t *count)
 {
 	static const char request[] = "GET /v1/boxes HTTP/1.1\r\nHost: localhost\r\n\r\n";
 	static const char id[] = "\"box_id\":\"";
 	static const char generation[] = "\"generation\":";
-	uint64_t hash = 0xcbf29ce484222325ULL;
+	uint64_t hash = HASH64_START;
 	const char *at;
 
 	wire_call(&r->w, request, strlen(request));
 	at = r->w.buf + r->w.body_off;
 	for (*count = 0; (at = strstr(at, id)); (*count)++) {
 		at += sizeof(id) - 1;
-		hash = fold(hash, at, strcspn(at, "\""));
+		hash = hash64(hash, at, strcspn(at, "\""));
 		at = strstr(at, generation);
 		if (!at)
 			give_up("a box without a generation");
 		at += sizeof(generation) - 1;
-		hash = fold(hash, at, strcspn(at, ","));
+		hash = hash64(hash, at, strcspn(at, ","));
 	}
 	return hash;
 }

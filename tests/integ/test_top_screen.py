@@ -42,6 +42,7 @@ class Keys(DaemonTest):
 
     def test_the_first_screen(self):
         s = self.screen()
+        s.wait_text("F10Quit")  # the last of it
         text = s.text()
         self.assertRegex(text, rf"^sbxd {self.d.instance} serving  pid {self.d.process.pid}  generation 1  up ")
         self.assertRegex(text, r"\] 4 of 50 replicas, 1024 slots")
@@ -306,7 +307,7 @@ class Keys(DaemonTest):
 
     def test_a_locale_without_utf8(self):
         s = self.screen(env={"LC_ALL": "C"})
-        self.assertIn(["active", "b?b", "???"], [row[1:4] for row in s.rows()])
+        s.wait_rows("its row", lambda rows: ["active", "b?b", "???"] in [row[1:4] for row in rows])
 
     def test_it_does_not_grow(self):
         s = self.screen("-d", "0.1", "-n", "200")

@@ -100,6 +100,7 @@ static const struct {
     {"limits.box_connections", "257", "from 1 to 256"},
     {"limits.event_streams", "0", "from 1 to 1024"},
     {"limits.run_body_bytes", "268435457", "from 1024 to 268435456"},
+    {"limits.exec_body_bytes", "1023", "from 1024 to 268435456"},
     {"limits.run_output_bytes", "1", "from 1024 to 268435456"},
     {"limits.file_bytes", "0", "a whole number from 1 to 1099511627776"},
     {"limits.file_bytes", "1.5", "a whole number"},
@@ -250,6 +251,7 @@ static void test_defaults(void **state)
 	assert_int_equal(c.limits.box_connections, 256);
 	assert_int_equal(c.limits.event_streams, 32);
 	assert_int_equal(c.limits.run_body_bytes, 32U << 20);
+	assert_int_equal(c.limits.exec_body_bytes, 8U << 20);
 	assert_int_equal(c.limits.run_output_bytes, 64U << 20);
 	assert_int_equal(c.limits.file_bytes, 1U << 30);
 	assert_int_equal(c.namespace_uid_base, 805306368);

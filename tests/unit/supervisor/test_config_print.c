@@ -65,7 +65,31 @@ static void test_everything_round_trips(void **state)
 	    "  D: \"$$$$ $${A}\"\n"
 	    "namespace: {uid_base: 65536}\n"
 	    "qemu: {binary: /q, accel: tcg}\n"
-	    "boxlite: {library: /l, url: 'http://h/', api_key: k, path_prefix: p}\n");
+	    "boxlite: {library: /l, url: 'http://h/', path_prefix: p}\n");
+}
+
+/* That there is one is seen, and nobody takes what is printed for it. */
+static void test_a_secret_is_not_printed(void **state)
+{
+	struct config c;
+	struct err err = {0};
+	struct buf text;
+
+	assert_int_equal(
+	    fixture_load(*state, "boxlite: {api_key: hush-7c1f}\n", NULL, &c, &err), 0);
+	assert_string_equal(c.boxlite_api_key, "hush-7c1f");
+	print(&c, &text);
+	assert_null(strstr((const char *)buf_head(&text), "hush"));
+	assert_non_null(strstr((const char *)buf_head(&text), "  api_key: \"********\"\n"));
+	assert_int_equal(
+	    fixture_load(*state, (const char *)buf_head(&text), NULL, &c, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "boxlite.api_key: what is given is not allowed"));
+	buf_free(&text);
+	config_free(&c);
+
+	assert_int_equal(
+	    fixture_load(*state, "boxlite: {api_key: \"hush\\x07\"}\n", NULL, &c, &err), -EINVAL);
+	assert_null(strstr(err.text, "hush"));
 }
 
 static void test_print_names_every_key(void **state)
@@ -166,6 +190,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_defaults_round_trip),
 	    cmocka_unit_test(test_everything_round_trips),
+	    cmocka_unit_test(test_a_secret_is_not_printed),
 	    cmocka_unit_test(test_print_names_every_key),
 	    cmocka_unit_test(test_reload_takes_what_it_may),
 	    cmocka_unit_test(test_reload_of_the_same_changes_nothing),
