@@ -69,23 +69,6 @@ int site_dir_make(const struct driver_site *site, struct err *err)
 	return fd_take(&fd);
 }
 
-/* Other instances' names may begin like ours: `a` and `a-b`. So the rest counts to its end. */
-bool site_owns_name(const struct driver_site *site, const char *name)
-{
-	size_t len = strlen(site->instance);
-	size_t digits;
-
-	if (strlen(name) >= SITE_NAME || strncmp(name, "sbxd-", 5) != 0 ||
-	    strncmp(name + 5, site->instance, len) != 0 || name[5 + len] != '-')
-		return false;
-	name += 5 + len + 1;
-	digits = strspn(name, "0123456789");
-	if (digits == 0 || name[digits] != '-')
-		return false;
-	name += digits + 1;
-	return *name && name[strspn(name, "0123456789abcdef")] == '\0';
-}
-
 const struct ns_prepared *site_prepared_map(const struct driver_site *site, struct err *err)
 {
 	struct stat st;
@@ -209,7 +192,7 @@ int site_names_add_dir(
 		return rc;
 	}
 	for (struct dirent *e = readdir(dir); rc == 0 && e; e = readdir(dir)) {
-		if (site_owns_name(site, e->d_name))
+		if (driver_owns_name(site, e->d_name))
 			rc = site_names_add(set, e->d_name);
 	}
 	(void)closedir(dir); /* opened for reading only */

@@ -23,7 +23,7 @@
 #include "drivers/driver.h"
 #include "drivers/namespace/prepared.h"
 
-#define SITE_NAME 64 /* a box name and its NUL */
+#define SITE_NAME DRIVER_NAME_LEN
 
 /* Writes the path of the instance's directory. 0 or -ENAMETOOLONG. */
 int site_dir_path(const struct driver_site *site, char out[NS_PATH]);
@@ -40,9 +40,6 @@ int site_dir_make(const struct driver_site *site, struct err *err);
 
 /* Opens it if it is there. Descriptor (caller's) or -errno. */
 int site_dir_open(const struct driver_site *site);
-
-/* True for a name that boxes of this instance have: sbxd-<instance>-<slot>-<generation in hex>. */
-bool site_owns_name(const struct driver_site *site, const char *name);
 
 /* Maps site->prepared read-only; NULL with *err set when it holds nothing of ours. */
 const struct ns_prepared *site_prepared_map(const struct driver_site *site, struct err *err);

@@ -124,7 +124,7 @@ int namespace_cleanup(
 	struct sweep s = {.site = site, .name = name, .deadline_ns = clock_now_ns() + CLEANUP_NS};
 	int rc;
 
-	if (!site_owns_name(site, name))
+	if (!driver_owns_name(site, name))
 		return err_set(
 		    err, EINVAL, "%s is no box name of instance %s", name, site->instance);
 	rc = sweep_clean(&s, pid, start);

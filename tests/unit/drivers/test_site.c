@@ -44,19 +44,19 @@ static void test_only_own_names(void **state)
 	char longest[80];
 
 	(void)state;
-	assert_true(site_owns_name(&site, "sbxd-a-0-1"));
-	assert_true(site_owns_name(&site, "sbxd-a-1023-18f00000000000ab"));
+	assert_true(driver_owns_name(&site, "sbxd-a-0-1"));
+	assert_true(driver_owns_name(&site, "sbxd-a-1023-18f00000000000ab"));
 	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
-		if (site_owns_name(&site, foreign[i]))
+		if (driver_owns_name(&site, foreign[i]))
 			fail_msg("%s", foreign[i]);
 	}
 	memset(longest, 'f', sizeof(longest));
 	memcpy(longest, "sbxd-a-1-", 9);
 	longest[SITE_NAME - 1] = '\0';
-	assert_true(site_owns_name(&site, longest));
+	assert_true(driver_owns_name(&site, longest));
 	longest[SITE_NAME - 1] = 'f';
 	longest[SITE_NAME] = '\0';
-	assert_false(site_owns_name(&site, longest));
+	assert_false(driver_owns_name(&site, longest));
 }
 
 static void test_records(void **state)
