@@ -49,6 +49,7 @@ WIRE_SRC := wire/agent.c wire/api_error.c wire/base64.c wire/control.c wire/entr
 	wire/http_engine.c wire/http_fields.c wire/http_parse.c wire/http_query.c wire/http_reply.c wire/http_uri.c \
 	wire/json_in.c wire/json_out.c wire/rendezvous.c wire/websocket.c wire/websocket_handshake.c
 DRIVER_SRC := drivers/driver_site.c \
+	drivers/record.c \
 	drivers/namespace/adopt.c drivers/namespace/cgroup.c drivers/namespace/cgroup_find.c \
 	drivers/namespace/cgroup_site.c drivers/namespace/child.c drivers/namespace/filter.c \
 	drivers/namespace/image_copy.c drivers/namespace/image_host.c drivers/namespace/layer.c \
