@@ -129,8 +129,6 @@ static int parse_text(const struct config_key *key, const char *text, struct con
 
 	if (len < key->min || len >= key->max || !plain_text(text, len))
 		return -EINVAL;
-	if (key->type == CONFIG_SECRET && !strcmp(text, CONFIG_MASK))
-		return -EINVAL; /* what was printed is not what was given */
 	if (key->type == CONFIG_FILE && len > 0 && text[0] != '/')
 		return -EINVAL;
 	memset(member(key, c), 0, key->max); /* values are compared whole */
@@ -195,14 +193,6 @@ static int print_text(const struct config_key *key, const struct config *c, stru
 	return config_put_quoted(out, member_const(key, c));
 }
 
-/* That there is one, but not which. */
-static int print_secret(const struct config_key *key, const struct config *c, struct buf *out)
-{
-	const char *text = member_const(key, c);
-
-	return buf_printf(out, "\"%s\"", *text ? CONFIG_MASK : "");
-}
-
 bool config_listen_is_loopback(const struct config_listen *l)
 {
 	return l->v6 ? memcmp(l->addr, &in6addr_loopback, sizeof(in6addr_loopback)) == 0
@@ -216,6 +206,19 @@ int config_listen_print(const struct config_listen *l, struct buf *out)
 	if (!inet_ntop(l->v6 ? AF_INET6 : AF_INET, l->addr, host, sizeof(host)))
 		return -errno;
 	return buf_printf(out, l->v6 ? "[%s]:%u" : "%s:%u", host, l->port);
+}
+
+static int put_text(const struct config_key *key, const struct config *c, struct buf *out)
+{
+	return buf_puts(out, member_const(key, c));
+}
+
+/* What is printed is read by people and ends in reports. */
+static int print_secret(const struct config_key *key, const struct config *c, struct buf *out)
+{
+	const char *text = member_const(key, c);
+
+	return buf_puts(out, *text ? "\"\" # is given, and not shown" : "\"\"");
 }
 
 static int print_listen(const struct config_key *key, const struct config *c, struct buf *out)
@@ -285,20 +288,22 @@ static void allowed_map(const struct config_key *key, char *out, size_t size)
 static const struct {
 	int (*parse)(const struct config_key *key, const char *text, struct config *c);
 	int (*print)(const struct config_key *key, const struct config *c, struct buf *out);
+	int (*put)(const struct config_key *key, const struct config *c, struct buf *out);
 	void (*allowed)(const struct config_key *key, char *out, size_t size);
 	size_t size; /* 0: the row's max */
 } types[] = {
-    [CONFIG_UINT] = {parse_number, print_number, allowed_number, sizeof(uint32_t)},
-    [CONFIG_SIZE] = {parse_number, print_number, allowed_number, sizeof(uint64_t)},
-    [CONFIG_MILLI] = {parse_number, print_number, allowed_number, sizeof(uint32_t)},
-    [CONFIG_SECONDS] = {parse_number, print_number, allowed_number, sizeof(uint64_t)},
-    [CONFIG_ENUM] = {parse_name, print_enum, allowed_names, sizeof(uint32_t)},
-    [CONFIG_WORD] = {parse_name, print_text, allowed_names, 0},
-    [CONFIG_TEXT] = {parse_text, print_text, allowed_text, 0},
-    [CONFIG_FILE] = {parse_text, print_text, allowed_text, 0},
-    [CONFIG_SECRET] = {parse_text, print_secret, allowed_text, 0},
-    [CONFIG_LISTEN] = {parse_listen, print_listen, allowed_listen, sizeof(struct config_listen)},
-    [CONFIG_ENVIRONMENT] = {parse_nothing, print_nothing, allowed_map,
+    [CONFIG_UINT] = {parse_number, print_number, print_number, allowed_number, sizeof(uint32_t)},
+    [CONFIG_SIZE] = {parse_number, print_number, print_number, allowed_number, sizeof(uint64_t)},
+    [CONFIG_MILLI] = {parse_number, print_number, print_number, allowed_number, sizeof(uint32_t)},
+    [CONFIG_SECONDS] = {parse_number, print_number, print_number, allowed_number, sizeof(uint64_t)},
+    [CONFIG_ENUM] = {parse_name, print_enum, print_enum, allowed_names, sizeof(uint32_t)},
+    [CONFIG_WORD] = {parse_name, print_text, put_text, allowed_names, 0},
+    [CONFIG_TEXT] = {parse_text, print_text, put_text, allowed_text, 0},
+    [CONFIG_SECRET] = {parse_text, print_secret, put_text, allowed_text, 0},
+    [CONFIG_FILE] = {parse_text, print_text, put_text, allowed_text, 0},
+    [CONFIG_LISTEN] = {parse_listen, print_listen, print_listen, allowed_listen,
+	sizeof(struct config_listen)},
+    [CONFIG_ENVIRONMENT] = {parse_nothing, print_nothing, print_nothing, allowed_map,
 	sizeof(struct config_environment)},
 };
 
@@ -316,7 +321,7 @@ int config_value_parse(
 	config_value_allowed(key, allowed, sizeof(allowed));
 	if (key->type == CONFIG_SECRET)
 		return err_set(
-		    err, EINVAL, "%s: what is given is not allowed; give %s", key->name, allowed);
+		    err, EINVAL, "%s: its value is not allowed; give %s", key->name, allowed);
 	return err_set(err, EINVAL, "%s: '%.*s%s' is not allowed; give %s", key->name, (int)shown,
 	    text, shown < len ? "..." : "", allowed);
 }
@@ -329,6 +334,11 @@ void config_value_allowed(const struct config_key *key, char *out, size_t size)
 int config_value_print(const struct config_key *key, const struct config *c, struct buf *out)
 {
 	return types[key->type].print(key, c, out);
+}
+
+int config_value_put(const struct config_key *key, const struct config *c, struct buf *out)
+{
+	return types[key->type].put(key, c, out);
 }
 
 size_t config_value_size(const struct config_key *key)
