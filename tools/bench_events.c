@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/bench/bench.h"
+#include "tools/bench.h"
 
 #define ROUNDS 20
 #define ACQUIRES 200
@@ -23,7 +23,7 @@ static pid_t subscribe(const struct daemon *d)
 	wire_send(&w, request, strlen(request));
 	pid = fork();
 	if (pid < 0)
-		die("fork");
+		bench_die("fork");
 	if (pid == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		while (read(w.fd, w.buf, w.cap) > 0)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "lib/clock.h"
-#include "tests/bench/bench.h"
+#include "tools/bench.h"
 
 #define BOXES 1000
 #define ROUNDS 7
@@ -37,7 +37,7 @@ static void ask_pool(struct restart *r)
 	wire_connect(&r->w, &r->d);
 	wire_call(&r->w, request, strlen(request));
 	if (r->w.status != 200)
-		give_up("the pool is not shown");
+		bench_give_up("the pool is not shown");
 }
 
 static uint64_t fold(uint64_t hash, const char *text, size_t len)
@@ -63,7 +63,7 @@ static uint64_t read_list(struct restart *r, uint32_t *count)
 		hash = fold(hash, at, strcspn(at, "\""));
 		at = strstr(at, generation);
 		if (!at)
-			give_up("a box without a generation");
+			bench_give_up("a box without a generation");
 		at += sizeof(generation) - 1;
 		hash = fold(hash, at, strcspn(at, ","));
 	}
@@ -76,7 +76,7 @@ static void expect_list(struct restart *r)
 
 	if (read_list(r, &count) != r->list || count != r->boxes + 1) {
 		(void)printf("%u boxes of %u are listed\n", count, r->boxes + 1);
-		give_up("the boxes are not the same as before");
+		bench_give_up("the boxes are not the same as before");
 	}
 }
 
@@ -88,7 +88,7 @@ static void acquire_warm_scope(struct restart *r, uint32_t i)
 	fleet_thread(i, thread);
 	call_acquire(&r->w, thread, &a);
 	if (strcmp(a.source, "warm") != 0)
-		give_up("a box was lost");
+		bench_give_up("a box was lost");
 	call_release(&r->w, a.id);
 }
 
@@ -139,7 +139,7 @@ static void make_boxes(struct restart *r, struct acquired *counting)
 	wire_keep(&r->w, (size_t)(r->boxes + 2) * BOX_JSON);
 	r->list = read_list(r, &count);
 	if (count != r->boxes + 1)
-		give_up("boxes are missing from the start");
+		bench_give_up("boxes are missing from the start");
 	r->counter = counter_start(&r->d, counting->id);
 }
 

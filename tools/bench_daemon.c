@@ -1,39 +1,38 @@
-/* bench_daemon: a private sbxd for the benchmark. */
+/* bench_daemon: a private sbxd for a measurement. sbxbench; if that dies the keeper ends it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "lib/clock.h"
-#include "tests/bench/bench.h"
+#include "lib/fd.h"
+#include "tools/bench.h"
 
 #define BOUND_NS (120 * NS_PER_S) /* for whatever is waited for */
 #define TICK_NS 500000L
 #define LOG_MAX (1U << 20)
 #define LOG_SHOWN 2000
-#define DAEMONS 8
 #define FILE_PATH (BENCH_DIR + 32)
 
 /* Those that run; their owners wait in the stack while exit() ends the program. */
-static struct daemon *running[DAEMONS];
+static struct daemon *running[BENCH_PRIVATES];
 
-void die(const char *what)
+void bench_die(const char *what)
 {
 	perror(what);
-	exit(EXIT_FAILURE); /* stop_all() tells more */
+	exit(BENCH_FAILED); /* stop_all() tells more */
 }
 
-void give_up(const char *what)
+void bench_give_up(const char *what)
 {
 	(void)fprintf(stderr, "%s\n", what);
-	exit(EXIT_FAILURE);
+	exit(BENCH_FAILED);
 }
 
 static void nap(long ns)
@@ -50,12 +49,12 @@ void bench_settle(long ms)
 
 static void file_path(const struct daemon *d, const char *name, char out[FILE_PATH])
 {
-	(void)snprintf(out, FILE_PATH, "%s/%s", d->dir, name);
+	(void)snprintf(out, FILE_PATH, "%s/%s", d->p.dir, name);
 }
 
 static void note_running(const struct daemon *old, struct daemon *new)
 {
-	for (size_t i = 0; i < DAEMONS; i++) {
+	for (size_t i = 0; i < BENCH_PRIVATES; i++) {
 		if (running[i] == old) {
 			running[i] = new;
 			return;
@@ -84,7 +83,7 @@ static void show_log(const struct daemon *d)
 /* The program ends before its time. */
 static void stop_all(void)
 {
-	for (size_t i = 0; i < DAEMONS; i++) {
+	for (size_t i = 0; i < BENCH_PRIVATES; i++) {
 		if (!running[i])
 			continue;
 		show_log(running[i]);
@@ -102,30 +101,7 @@ static void write_config(const struct daemon *d, const char *text)
 	file_path(d, "c.yaml", path);
 	f = fopen(path, "we");
 	if (!f || fputs(text, f) < 0 || fclose(f) != 0)
-		die(path);
-}
-
-static void exec_daemon(const struct daemon *d)
-{
-	char config[FILE_PATH];
-	char run[FILE_PATH];
-	char state[FILE_PATH];
-	char log[FILE_PATH];
-	char instance[32];
-	int fd;
-
-	file_path(d, "c.yaml", config);
-	file_path(d, "run", run);
-	file_path(d, "state", state);
-	file_path(d, "log", log);
-	(void)snprintf(instance, sizeof(instance), "bench-%d-%u", (int)getppid(), d->serial);
-	(void)prctl(PR_SET_PDEATHSIG, SIGTERM); /* a benchmark that fails leaves nothing running */
-	fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-	if (fd >= 0)
-		(void)dup2(fd, STDERR_FILENO);
-	execl("build/sbxd", "sbxd", "--config", config, "--runtime-dir", run, "--state-dir", state,
-	    "--instance", instance, (char *)NULL);
-	_exit(127);
+		bench_die(path);
 }
 
 static off_t log_size(const struct daemon *d)
@@ -137,37 +113,60 @@ static off_t log_size(const struct daemon *d)
 	return stat(path, &st) < 0 ? 0 : st.st_size;
 }
 
+/* Before it can leave anything, the keeper knows of it. */
+static void run_daemon(struct bench_private *p) __attribute__((noreturn));
+
+static void run_daemon(struct bench_private *p)
+{
+	p->pid = getpid();
+	keeper_note(p);
+	bench_private_exec(p, true);
+}
+
 void daemon_launch(struct daemon *d)
 {
 	d->log_from = log_size(d);
 	d->launched_ns = clock_now_ns();
-	d->pid = fork();
-	if (d->pid < 0)
-		die("fork");
-	if (d->pid == 0)
-		exec_daemon(d);
+	d->p.pid = fork();
+	if (d->p.pid < 0)
+		bench_die("fork");
+	if (d->p.pid == 0)
+		run_daemon(&d->p);
 }
 
-void daemon_await(const struct daemon *d)
+void daemon_await(struct daemon *d)
 {
 	while (!wire_try(d)) {
-		if (waitpid(d->pid, NULL, WNOHANG) == d->pid ||
-		    clock_now_ns() - d->launched_ns > BOUND_NS)
-			give_up("sbxd does not start");
+		if (waitpid(d->p.pid, NULL, WNOHANG) == d->p.pid) {
+			d->p.pid = 0;
+			bench_give_up("sbxd does not start");
+		}
+		if (clock_now_ns() - d->launched_ns > BOUND_NS)
+			bench_give_up("sbxd does not start in time");
 		nap(TICK_NS);
 	}
 }
 
-void daemon_start(struct daemon *d, const char *config)
+static void make_private(struct bench_private *p)
 {
-	static unsigned int serial;
+	static uint32_t serial;
 
 	if (serial == 0)
 		(void)atexit(stop_all); /* without it a failure leaves files */
-	*d = (struct daemon){.serial = serial++};
+	if (keeper_start() < 0)
+		bench_die("keeper");
+	p->serial = ++serial;
+	(void)snprintf(p->instance, sizeof(p->instance), "bench-%d-%u", (int)getpid(), p->serial);
+	bench_dir_make(p->dir);
+	keeper_note(p);
+}
+
+void daemon_start(struct daemon *d, const char *config)
+{
+	*d = (struct daemon){.log_from = 0};
+	make_private(&d->p);
 	note_running(NULL, d);
-	bench_dir_make(d->dir);
-	(void)snprintf(d->socket, sizeof(d->socket), "%s/run/sbxd.sock", d->dir);
+	(void)snprintf(d->socket, sizeof(d->socket), "%s/run/sbxd.sock", d->p.dir);
 	write_config(d, config);
 	daemon_launch(d);
 	daemon_await(d);
@@ -196,7 +195,7 @@ void daemon_await_log(const struct daemon *d, const char *text)
 
 	while (!log_has(d, text)) {
 		if (clock_now_ns() - begin > BOUND_NS)
-			give_up("sbxd does not log what is waited for");
+			bench_give_up("sbxd does not log what is waited for");
 		nap(TICK_NS);
 	}
 }
@@ -205,7 +204,7 @@ void daemon_configure(struct daemon *d, const char *config)
 {
 	write_config(d, config);
 	d->log_from = log_size(d);
-	(void)kill(d->pid, SIGHUP);
+	(void)kill(d->p.pid, SIGHUP);
 	daemon_await_log(d, "changed");
 }
 
@@ -219,7 +218,7 @@ uint64_t daemon_pss_kib(pid_t pid)
 	(void)snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)pid);
 	f = fopen(path, "re");
 	if (!f)
-		die(path);
+		bench_die(path);
 	while (fgets(line, sizeof(line), f)) {
 		if (!strncmp(line, "Pss:", 4))
 			kib = strtoull(line + 4, NULL, 10);
@@ -232,20 +231,21 @@ uint64_t daemon_pss_kib(pid_t pid)
 
 void daemon_kill(struct daemon *d)
 {
-	(void)kill(d->pid, SIGKILL);
-	if (waitpid(d->pid, NULL, 0) != d->pid)
-		die("waitpid");
+	(void)kill(d->p.pid, SIGKILL);
+	if (waitpid(d->p.pid, NULL, 0) != d->p.pid)
+		bench_die("waitpid");
+	d->p.pid = 0;
 }
 
 void daemon_stop(struct daemon *d)
 {
+	int pidfd = d->p.pid > 0 ? bench_pidfd(d->p.pid) : -1;
 	int status = 0;
 
-	(void)kill(d->pid, SIGTERM);
-	if (waitpid(d->pid, &status, 0) != d->pid || status != 0) {
-		(void)fprintf(stderr, "sbxd ended with status %d\n", status);
-		show_log(d);
-	}
+	if (bench_private_end(&d->p, pidfd) == 0)
+		keeper_forget(d->p.serial);
+	fd_close(&pidfd);
+	if (d->p.pid > 0 && waitpid(d->p.pid, &status, WNOHANG) == d->p.pid && status != 0)
+		(void)fprintf(stderr, "sbxbench: sbxd ended with status %d\n", status);
 	note_running(d, NULL);
-	bench_dir_remove(d->dir);
 }

@@ -1,13 +1,12 @@
-/* bench: `make bench`. Each row is measured in turn with its baseline, so that a noisy machine
- * disturbs both alike. */
-#include <signal.h>
+/* bench_ratios: sbxbench ratios. Each row is measured in turn with its baseline, so that a noisy
+ * machine disturbs both alike. Holds no state. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "tests/bench/bench.h"
+#include "tools/bench.h"
+#include "tools/bench_command.h"
 
 static const struct section {
 	const char *name;
@@ -33,34 +32,22 @@ static const struct section {
 
 #define SECTIONS (sizeof(sections) / sizeof(sections[0]))
 
-static void usage(void) __attribute__((noreturn));
-
-static void usage(void)
-{
-	(void)fprintf(stderr, "usage: sbx-bench [-n BOXES] [SECTION...]\n\n");
-	for (size_t i = 0; i < SECTIONS; i++)
-		(void)fprintf(stderr, "  %-10s %s%s\n", sections[i].name, sections[i].what,
-		    sections[i].is_long ? " (only when named)" : "");
-	exit(2);
-}
-
 static const struct section *find_section(const char *name)
 {
 	for (size_t i = 0; i < SECTIONS; i++) {
 		if (strcmp(sections[i].name, name) == 0)
 			return &sections[i];
 	}
-	usage();
+	return NULL;
 }
 
-static uint32_t parse_boxes(const char *text)
+static int refuse_section(const struct bench_command *self, const char *name)
 {
-	char *end;
-	unsigned long n = strtoul(text, &end, 10);
-
-	if (n == 0 || n > 100000 || *end)
-		usage();
-	return (uint32_t)n;
+	(void)fprintf(stderr, "sections:\n");
+	for (size_t i = 0; i < SECTIONS; i++)
+		(void)fprintf(stderr, "  %-10s %s%s\n", sections[i].name, sections[i].what,
+		    sections[i].is_long ? " (only when named)" : "");
+	return bench_usage(self, "no section '%s'", name);
 }
 
 static void print_head(void)
@@ -73,25 +60,28 @@ static void print_head(void)
 	print_table_head();
 }
 
-int main(int argc, char **argv)
+int bench_ratios_main(const struct bench_command *self, int argc, char **argv)
 {
 	uint32_t boxes = 0;
+	const struct bench_option options[] = {
+	    {"boxes", BENCH_COUNT, &boxes, "N", "how many, in sections that have many", 1, 100000,
+		NULL},
+	};
 	int missed = 0;
-	int opt;
+	int status;
+	int at = bench_parse(self, options, 1, argc, argv, &status);
 
-	while ((opt = getopt(argc, argv, "n:")) != -1) {
-		if (opt != 'n')
-			usage();
-		boxes = parse_boxes(optarg);
+	if (at < 0)
+		return status;
+	for (int i = at; i < argc; i++) {
+		if (!find_section(argv[i]))
+			return refuse_section(self, argv[i]);
 	}
-	for (int i = optind; i < argc; i++)
-		(void)find_section(argv[i]);
-	(void)signal(SIGPIPE, SIG_IGN);
 	print_head();
-	for (size_t i = 0; optind == argc && i < SECTIONS; i++)
+	for (size_t i = 0; at == argc && i < SECTIONS; i++)
 		missed += sections[i].is_long ? 0 : sections[i].fn(boxes);
-	for (int i = optind; i < argc; i++)
+	for (int i = at; i < argc; i++)
 		missed += find_section(argv[i])->fn(boxes);
 	(void)printf("\n%d missed\n", missed);
-	return missed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return missed ? BENCH_WRONG : BENCH_OK;
 }

@@ -8,7 +8,7 @@
 
 #include "lib/clock.h"
 #include "shm/slot.h"
-#include "tests/bench/bench.h"
+#include "tools/bench.h"
 #include "tools/top_app.h"
 #include "tools/top_screen.h"
 
@@ -55,10 +55,10 @@ static void fill(struct stage *st, uint32_t boxes)
 	(void)snprintf(st->name, sizeof(st->name), "/sbxd-%u-bench-top", (unsigned int)geteuid());
 	(void)segment_unlink(st->name); /* of a run that was killed */
 	if (segment_create(st->name, "bench-top", boxes, 4, &st->seg, &err) < 0)
-		give_up(err.text);
+		bench_give_up(err.text);
 	st->parts = calloc(boxes, sizeof(*st->parts));
 	if (!st->parts)
-		die("calloc");
+		bench_die("calloc");
 	for (uint32_t i = 0; i < boxes; i++) {
 		struct slot_sup *sup = &st->parts[i];
 
@@ -83,12 +83,12 @@ static void open_stage(struct stage *st, uint32_t boxes)
 	st->app.set = &st->set;
 	st->app.act.fd = -1;
 	if (top_session_open(&st->app.s, &st->options, &st->set, &err) < 0)
-		give_up(err.text);
+		bench_give_up(err.text);
 	st->terminal = fopen("/dev/null", "we");
 	if (!st->terminal)
-		die("/dev/null");
+		bench_die("/dev/null");
 	if (top_screen_open("xterm-256color", st->terminal, stdin, true, &err) < 0)
-		give_up(err.text);
+		bench_give_up(err.text);
 	top_screen_set_size(ROWS, COLUMNS);
 }
 
@@ -114,7 +114,7 @@ static void measure(struct stage *st, uint32_t boxes, uint32_t changed, struct s
 			touch(st, (i + round * 7919U) % boxes, round);
 		begin = clock_now_ns();
 		if (top_session_refresh(&st->app.s, &err) < 0)
-			give_up(err.text);
+			bench_give_up(err.text);
 		top_view_draw(&st->app);
 		samples_add(s, clock_now_ns() - begin);
 	}

@@ -1,14 +1,27 @@
 /*
- * bench: speed of the whole service, as ratios to baselines that are measured in turn with it, in
- * one run. Not a test.
+ * bench: what the measurements of sbxbench share: private daemons, baselines, times and tables.
+ *
+ * What fails in here ends the program, and the daemons with it: a measurement that is not as it has
+ * to be is none. Turns (bench_turn.h) are other: there a failure is a result.
  */
-#ifndef SBXD_TESTS_BENCH_H
-#define SBXD_TESTS_BENCH_H
+#ifndef SBXD_TOOLS_BENCH_H
+#define SBXD_TOOLS_BENCH_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+#include "tools/bench_private.h"
+
+/* Exit statuses of sbxbench. */
+enum bench_exit {
+	BENCH_OK = 0,
+	BENCH_WRONG = 1, /* measured, and there are errors, or a ratio misses its aim */
+	BENCH_USAGE = 2,
+	BENCH_FAILED = 125, /* not measured */
+	BENCH_SIGNAL = 128, /* plus the signal's number */
+};
 
 /* ---- sections: each starts daemons of its own, prints its rows, and returns how many of them
  * missed what is asked. `boxes`: how many it shall have, 0 for its own number. ---- */
@@ -28,7 +41,7 @@ int bench_restart(uint32_t boxes);
 int bench_flat(uint32_t boxes);
 int bench_top(uint32_t boxes);
 
-/* ---- bench_report.c: numbers and how they are shown ---- */
+/* ---- bench_samples.c: numbers and how they are shown ---- */
 
 /* Times of one thing, in ns. */
 struct samples {
@@ -38,6 +51,8 @@ struct samples {
 };
 
 void samples_add(struct samples *s, uint64_t ns);
+
+/* q from 0 to 1; sorts them. 0 without any. */
 uint64_t samples_quantile(struct samples *s, double q);
 void samples_free(struct samples *s);
 
@@ -74,8 +89,6 @@ void base_stream(struct samples *s, size_t n, size_t total, size_t chunk);
 
 /* ---- bench_dir.c: where daemons have their files ---- */
 
-#define BENCH_DIR 64
-
 /* A new directory, in memory if there is such a place, as /run is; its path into out. */
 void bench_dir_make(char out[BENCH_DIR]);
 
@@ -85,9 +98,7 @@ void bench_dir_remove(const char *dir);
 /* ---- bench_daemon.c: a private sbxd. What fails ends the program. ---- */
 
 struct daemon {
-	pid_t pid;
-	unsigned int serial; /* of all daemons of this program */
-	char dir[BENCH_DIR];
+	struct bench_private p;
 	char socket[108];
 	uint64_t launched_ns; /* just before it was forked */
 	off_t log_from;	      /* where the log of its last (re)start begins */
@@ -99,7 +110,7 @@ void daemon_start(struct daemon *d, const char *config);
 void daemon_launch(struct daemon *d);
 
 /* Waits until somebody listens. */
-void daemon_await(const struct daemon *d);
+void daemon_await(struct daemon *d);
 void daemon_kill(struct daemon *d);
 
 /* It takes another configuration, which differs in what can be reloaded. */
@@ -155,8 +166,8 @@ long wire_json_int(const struct wire *w, const char *key);
 
 /* Both end the program, and the daemons with it: a call failed, with errno; or what is measured is
  * not as it has to be. */
-void die(const char *what) __attribute__((noreturn));
-void give_up(const char *what) __attribute__((noreturn));
+void bench_die(const char *what) __attribute__((noreturn));
+void bench_give_up(const char *what) __attribute__((noreturn));
 
 /* ---- bench_calls.c: requests that several sections make ---- */
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "lib/clock.h"
-#include "tests/bench/bench.h"
+#include "tools/bench.h"
 
 #define FIRST_BOUND_NS (20 * NS_PER_S)
 
@@ -88,7 +88,7 @@ static void fork_reader(struct counter *c, int fd)
 {
 	c->reader = fork();
 	if (c->reader < 0)
-		die("fork");
+		bench_die("fork");
 	if (c->reader > 0)
 		return;
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -106,7 +106,7 @@ struct counter *counter_start(const struct daemon *d, const char *id)
 	int n;
 
 	if (c == MAP_FAILED)
-		die("mmap");
+		bench_die("mmap");
 	wire_open(&w, d);
 	/* HTTP/1.0: the answer comes as it is, without chunks. */
 	n = snprintf(request, sizeof(request),
@@ -118,7 +118,7 @@ struct counter *counter_start(const struct daemon *d, const char *id)
 	wire_close(&w);
 	while (c->numbers < 10) {
 		if (c->end != COUNTER_RUNS || clock_now_ns() - begin > FIRST_BOUND_NS)
-			give_up("the counting command does not start");
+			bench_give_up("the counting command does not start");
 		bench_settle(1);
 	}
 	return c;

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "lib/clock.h"
-#include "tests/bench/bench.h"
+#include "tools/bench.h"
 
 #define ROUNDS 20
 #define EACH 25
@@ -32,7 +32,7 @@ static void read_exit(struct wire *w)
 		ssize_t n = read(w->fd, w->buf + have, w->cap - have);
 
 		if (n <= 0)
-			give_up("an attached client is left alone");
+			bench_give_up("an attached client is left alone");
 		have += (size_t)n;
 		at = memmem(w->buf, have, exit_is, sizeof(exit_is) - 1);
 	}
@@ -62,7 +62,7 @@ static uint64_t exec_true(struct target *t, struct wire *ws, const char *request
 	wire_call(&t->w, request, len);
 	if (t->w.status != 201 ||
 	    !wire_json_text(&t->w, "execution_id", execution, sizeof(execution)))
-		give_up("`true` is not executed");
+		bench_give_up("`true` is not executed");
 	attach(t, ws, execution);
 	took = clock_now_ns() - begin;
 	wire_send(ws, goodbye, sizeof(goodbye));
@@ -76,7 +76,7 @@ static uint64_t run_true(struct target *t, const char *request, size_t len)
 
 	wire_call(&t->w, request, len);
 	if (wire_json_int(&t->w, "exit_code") != 0)
-		give_up("`true` fails");
+		bench_give_up("`true` fails");
 	return clock_now_ns() - begin;
 }
 

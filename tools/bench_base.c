@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "lib/clock.h"
-#include "tests/bench/bench.h"
+#include "tools/bench.h"
 
 extern char **environ;
 
@@ -44,11 +44,11 @@ static int fork_peer(
 	int big = 4 << 20;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-		die("socketpair");
+		bench_die("socketpair");
 	(void)setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &big, sizeof(big));
 	*pid = fork();
 	if (*pid < 0)
-		die("fork");
+		bench_die("fork");
 	if (*pid == 0) {
 		(void)close(pair[0]);
 		fn(pair[1], bytes, chunk);
@@ -106,7 +106,7 @@ void base_spawn(struct samples *s, size_t n, const char *const argv[])
 		int status = 0;
 
 		if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
-			die(argv[0]);
+			bench_die(argv[0]);
 		samples_add(s, clock_now_ns() - begin);
 	}
 }
@@ -139,7 +139,7 @@ void base_stream(struct samples *s, size_t n, size_t total, size_t chunk)
 	char *buf = malloc(chunk);
 
 	if (!buf)
-		die("malloc");
+		bench_die("malloc");
 	memset(buf, 0, chunk);
 	for (size_t i = 0; i < n; i++) {
 		pid_t pid;
@@ -151,7 +151,7 @@ void base_stream(struct samples *s, size_t n, size_t total, size_t chunk)
 			ssize_t r = read(fd, buf, chunk);
 
 			if (r <= 0)
-				die("read");
+				bench_die("read");
 			if (begin == 0)
 				begin = clock_now_ns(); /* from the first bytes on: the fork is not
 							   the stream */

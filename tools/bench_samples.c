@@ -1,9 +1,9 @@
-/* bench_report: times, their quantiles, and the table that is printed. */
+/* bench_samples: times, their quantiles, and the table that is printed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/bench/bench.h"
+#include "tools/bench.h"
 
 void samples_add(struct samples *s, uint64_t ns)
 {
@@ -11,7 +11,7 @@ void samples_add(struct samples *s, uint64_t ns)
 		s->cap = s->cap ? s->cap * 2 : 1024;
 		s->ns = realloc(s->ns, s->cap * sizeof(uint64_t));
 		if (!s->ns)
-			die("realloc");
+			bench_die("realloc");
 	}
 	s->ns[s->count++] = ns;
 }
@@ -24,12 +24,23 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* The same as Python's statistics.quantiles(method="inclusive"): between the two samples that it
+ * falls between, in proportion. */
 uint64_t samples_quantile(struct samples *s, double q)
 {
+	double at;
+	size_t low;
+	double part;
+
 	if (s->count == 0)
 		return 0;
 	qsort(s->ns, s->count, sizeof(uint64_t), by_value);
-	return s->ns[(size_t)(q * (double)(s->count - 1))];
+	at = q * (double)(s->count - 1);
+	low = (size_t)at;
+	part = at - (double)low;
+	if (low + 1 >= s->count)
+		return s->ns[s->count - 1];
+	return s->ns[low] + (uint64_t)((double)(s->ns[low + 1] - s->ns[low]) * part + 0.5);
 }
 
 void samples_free(struct samples *s)

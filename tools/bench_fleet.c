@@ -5,7 +5,7 @@
 #include <sys/resource.h>
 
 #include "lib/clock.h"
-#include "tests/bench/bench.h"
+#include "tools/bench.h"
 
 #define OTHER_FDS 256	 /* of sbxd, for all but its workers */
 #define OTHER_PIDS 1000	 /* for what else goes on meanwhile */

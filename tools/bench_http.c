@@ -4,12 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "tests/bench/bench.h"
+#include "tools/bench.h"
 
 #define WIRE_BUF (256U * 1024U)
+#define BOUND_S 120 /* for whatever is waited for */
 
 bool wire_try(const struct daemon *d)
 {
@@ -25,12 +27,15 @@ bool wire_try(const struct daemon *d)
 
 void wire_connect(struct wire *w, const struct daemon *d)
 {
+	const struct timeval bound = {.tv_sec = BOUND_S};
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 
 	(void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", d->socket);
 	w->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	(void)setsockopt(w->fd, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof(bound));
+	(void)setsockopt(w->fd, SOL_SOCKET, SO_SNDTIMEO, &bound, sizeof(bound));
 	if (w->fd < 0 || connect(w->fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
-		die(d->socket);
+		bench_die(d->socket);
 }
 
 void wire_disconnect(struct wire *w)
@@ -56,7 +61,7 @@ void wire_keep(struct wire *w, size_t bytes)
 {
 	w->buf = realloc(w->buf, bytes + 1);
 	if (!w->buf)
-		die("realloc");
+		bench_die("realloc");
 	memset(w->buf, 0, bytes + 1);
 	w->cap = bytes;
 }
@@ -71,7 +76,7 @@ static size_t read_head(struct wire *w)
 		char *end;
 
 		if (n <= 0)
-			die("read an answer");
+			bench_die("read an answer");
 		have += (size_t)n;
 		w->buf[have] = '\0';
 		end = strstr(w->buf, "\r\n\r\n");
@@ -88,7 +93,7 @@ void wire_send(const struct wire *w, const char *request, size_t len)
 		ssize_t n = write(w->fd, request + done, len - done);
 
 		if (n <= 0)
-			die("write a request");
+			bench_die("write a request");
 		done += (size_t)n;
 	}
 }
@@ -110,7 +115,7 @@ void wire_receive(struct wire *w)
 		ssize_t n = read(w->fd, to, room);
 
 		if (n <= 0)
-			die("read a body");
+			bench_die("read a body");
 		got += (size_t)n;
 	}
 	if (w->body_len <= w->cap - w->body_off)
@@ -130,7 +135,7 @@ size_t wire_build(char *out, size_t size, const char *method, const char *path, 
 	    strlen(body), body);
 
 	if (n < 0 || (size_t)n >= size)
-		give_up("a request is too long");
+		bench_give_up("a request is too long");
 	return (size_t)n;
 }
 

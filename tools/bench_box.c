@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "lib/clock.h"
-#include "tests/bench/bench.h"
+#include "tools/bench.h"
 
 #define ROUNDS 20
 #define IDLE_BOXES 100
@@ -40,7 +40,7 @@ int bench_run(uint32_t boxes)
 			wire_call(&w, request, len);
 			samples_add(&run, clock_now_ns() - begin);
 			if (wire_json_int(&w, "exit_code") != 0)
-				give_up("`true` fails");
+				bench_give_up("`true` fails");
 		}
 	}
 	wire_close(&w);
@@ -105,7 +105,7 @@ int bench_read(uint32_t boxes)
 		wire_call(&w, request, wire_build(request, sizeof(request), "GET", path, ""));
 		samples_add(&read, clock_now_ns() - begin);
 		if (w.status != 200 || w.body_len != STREAM_BYTES)
-			give_up("the file is not read whole");
+			bench_give_up("the file is not read whole");
 	}
 	wire_close(&w);
 	daemon_stop(&d);
@@ -125,7 +125,7 @@ int bench_write(uint32_t boxes)
 
 	(void)boxes;
 	if (!body)
-		give_up("no memory for a body");
+		bench_give_up("no memory for a body");
 	daemon_start(&d, "replicas: 1000\ndisk_mib: 256\n");
 	wire_open(&w, &d);
 	call_acquire(&w, "write", &a);
@@ -143,7 +143,7 @@ int bench_write(uint32_t boxes)
 		wire_receive(&w);
 		samples_add(&write, clock_now_ns() - begin);
 		if (w.status != 200)
-			give_up("the file is not written");
+			bench_give_up("the file is not written");
 	}
 	wire_close(&w);
 	daemon_stop(&d);
@@ -169,7 +169,7 @@ int bench_memory(uint32_t boxes)
 		fleet_thread(i, thread);
 		call_acquire(&w, thread, &a);
 	}
-	daemon_kib = daemon_pss_kib(d.pid);
+	daemon_kib = daemon_pss_kib(d.p.pid);
 	for (uint32_t i = 0; i < IDLE_BOXES; i++) {
 		fleet_thread(i, thread);
 		call_acquire(&w, thread, &a);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/bench/bench.h"
+#include "tools/bench.h"
 
 #define FEW 10
 #define MANY 10000 /* the sizes that are asked to be alike */
@@ -54,7 +54,7 @@ static void acquire_one(struct side *s, uint32_t i, struct samples *to)
 	fleet_thread(i, thread);
 	call_acquire(&s->w, thread, &a);
 	if (strcmp(a.source, "warm") != 0)
-		give_up("the warm box is not given");
+		bench_give_up("the warm box is not given");
 	samples_add(to, a.ns);
 	call_release(&s->w, a.id);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "lib/clock.h"
-#include "tests/bench/bench.h"
+#include "tools/bench.h"
 
 #define ROUNDS 15
 #define FILES 2000
@@ -42,7 +42,7 @@ static size_t build_put(char **out, const char *path, const char *archive)
 
 	*out = malloc(n);
 	if (!*out)
-		die("malloc");
+		bench_die("malloc");
 	head = snprintf(*out, n, "PUT %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n",
 	    path, ARCHIVE_BYTES);
 	memcpy(*out + head, archive, ARCHIVE_BYTES);
@@ -58,7 +58,7 @@ static void call(struct wire *w, struct samples *s, const char *request, size_t 
 	if (s)
 		samples_add(s, clock_now_ns() - begin);
 	if (w->status != status)
-		give_up("an archive does not arrive");
+		bench_give_up("an archive does not arrive");
 }
 
 /* A command in the box that must succeed. */
@@ -72,7 +72,7 @@ static void run(struct wire *w, struct samples *s, const char *id, const char *a
 	(void)snprintf(path, sizeof(path), "/v1/boxes/%s/run", id);
 	call(w, s, request, wire_build(request, sizeof(request), "POST", path, body), 200);
 	if (wire_json_int(w, "exit_code") != 0)
-		give_up("a command in the box fails");
+		bench_give_up("a command in the box fails");
 }
 
 static int print_rows(struct samples *upload, struct samples *native)
@@ -107,7 +107,7 @@ int bench_tar(uint32_t boxes)
 
 	(void)boxes;
 	if (!archive)
-		die("malloc");
+		bench_die("malloc");
 	make_archive(archive);
 	daemon_start(&d, "replicas: 1000\ndisk_mib: 256\n");
 	wire_open(&w, &d);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "lib/clock.h"
-#include "tests/bench/bench.h"
+#include "tools/bench.h"
 
 #define ROUNDS 40
 #define WARM_UPS 3
@@ -45,7 +45,7 @@ static pid_t park_victim(struct recovery *r, char id[64])
 	(void)snprintf(id, sizeof(a.id), "%s", a.id);
 	worker = (pid_t)call_box_number(&r->asks, id, "pid");
 	if (worker <= 0)
-		give_up("the victim has no worker");
+		bench_give_up("the victim has no worker");
 	bench_settle(SETTLE_MS);
 	return worker;
 }
@@ -58,7 +58,7 @@ static void await_grant(struct recovery *r, uint64_t killed_ns, struct samples *
 	samples_add(s, clock_now_ns() - killed_ns);
 	call_read_acquired(&r->acquires, &a);
 	if (strcmp(a.source, "cold") != 0)
-		give_up("the dead box was given");
+		bench_give_up("the dead box was given");
 	call_release(&r->acquires, a.id);
 }
 
@@ -85,7 +85,7 @@ static void await_state(struct recovery *r, const char *id, const char *state)
 		(void)wire_json_text(&r->asks, "state", now, sizeof(now));
 	}
 	if (strcmp(now, state) != 0)
-		give_up("the box is not checked");
+		bench_give_up("the box is not checked");
 }
 
 /* The acquire waits for a worker that does not answer, and then dies. */

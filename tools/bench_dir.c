@@ -10,7 +10,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "tests/bench/bench.h"
+#include "tools/bench.h"
 
 #define TREE_FDS 16
 
@@ -40,7 +40,7 @@ void bench_dir_make(char out[BENCH_DIR])
 	if (n < 0 || n >= BENCH_DIR)
 		errno = ENAMETOOLONG;
 	if (n < 0 || n >= BENCH_DIR || !mkdtemp(out))
-		die(out);
+		bench_die(out);
 }
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)

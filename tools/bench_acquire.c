@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "lib/clock.h"
-#include "tests/bench/bench.h"
+#include "tools/bench.h"
 
 #define ROUNDS 20
 #define PING_BYTES 512
@@ -19,7 +19,7 @@ static void acquire_warm(struct wire *w, struct samples *s, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		call_acquire(w, "warm", &a);
 		if (strcmp(a.source, "warm") != 0)
-			give_up("the warm box is not given");
+			bench_give_up("the warm box is not given");
 		samples_add(s, a.ns);
 		call_release(w, a.id);
 	}
@@ -84,7 +84,7 @@ static void acquire_cold(struct wire *w, struct samples *s, struct samples *acqu
 		wire_call(w, request, len);
 		samples_add(s, a.ns + clock_now_ns() - begin);
 		if (wire_json_int(w, "exit_code") != 0)
-			give_up("the first command fails");
+			bench_give_up("the first command fails");
 		call_remove(w, a.id);
 	}
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "lib/clock.h"
-#include "tests/bench/bench.h"
+#include "tools/bench.h"
 
 #define ROUNDS 20
 #define FILES 10000
@@ -42,7 +42,7 @@ static void make_tree(struct wire *w, const char *id)
 	(void)snprintf(path, sizeof(path), "/v1/boxes/%s/run", id);
 	wire_call(w, request, wire_build(request, sizeof(request), "POST", path, body));
 	if (w->status != 200 || wire_json_int(w, "exit_code") != 0)
-		give_up("the files are not made");
+		bench_give_up("the files are not made");
 }
 
 static size_t count_found(const struct wire *w, const char *text)
@@ -66,7 +66,7 @@ static void find(struct wire *w, struct samples *s, const char *request, size_t 
 	wire_call(w, request, len);
 	samples_add(s, clock_now_ns() - begin);
 	if (w->status != 200 || count_found(w, "the Needle is here") != FOUND)
-		give_up("not all is found");
+		bench_give_up("not all is found");
 }
 
 int bench_files(uint32_t boxes)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "lib/clock.h"
-#include "tests/bench/bench.h"
+#include "tools/bench.h"
 
 #define REQUEST 512
 #define PATH 128
@@ -21,7 +21,7 @@ void call_read_acquired(const struct wire *w, struct acquired *out)
 	if (w->status != 200 || !wire_json_text(w, "box_id", out->id, sizeof(out->id)) ||
 	    !wire_json_text(w, "source", out->source, sizeof(out->source))) {
 		(void)fprintf(stderr, "%.*s\n", (int)w->body_len, w->buf + w->body_off);
-		give_up("no box is given");
+		bench_give_up("no box is given");
 	}
 	out->generation = wire_json_int(w, "generation");
 }
@@ -45,7 +45,7 @@ void call_release(struct wire *w, const char *id)
 	(void)snprintf(path, sizeof(path), "/v1/boxes/%s/release", id);
 	wire_call(w, request, wire_build(request, sizeof(request), "POST", path, "{}"));
 	if (w->status != 200)
-		give_up("the box is not released");
+		bench_give_up("the box is not released");
 }
 
 void call_remove(struct wire *w, const char *id)
@@ -56,7 +56,7 @@ void call_remove(struct wire *w, const char *id)
 	(void)snprintf(path, sizeof(path), "/v1/boxes/%s?force=true", id);
 	wire_call(w, request, wire_build(request, sizeof(request), "DELETE", path, ""));
 	if (w->status != 204)
-		give_up("the box is not removed");
+		bench_give_up("the box is not removed");
 }
 
 long call_box_number(struct wire *w, const char *id, const char *key)
