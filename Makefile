@@ -92,7 +92,7 @@ FILES_SRC := guest/files/emit.c guest/files/glob.c guest/files/grep.c guest/file
 	guest/files/list.c guest/files/match.c guest/files/options.c guest/files/pack.c guest/files/pack_file.c \
 	guest/files/pack_links.c guest/files/regex.c guest/files/remove.c guest/files/root.c guest/files/unpack.c \
 	guest/files/unpack_dest.c guest/files/unpack_dirs.c guest/files/unpack_file.c guest/files/walk.c
-CTL_SRC := tools/cli_boxes.c tools/cli_call.c tools/cli_command.c tools/cli_doctor.c tools/cli_events.c \
+CTL_SRC := tools/answer.c tools/cli_boxes.c tools/cli_call.c tools/cli_command.c tools/cli_doctor.c tools/cli_events.c \
 	tools/cli_events_ask.c tools/cli_options.c tools/cli_pool.c tools/cli_print.c tools/cli_ps.c tools/cli_run.c \
 	tools/cli_shm.c tools/cli_signals.c tools/cli_stream.c tools/cli_token.c tools/cli_view.c \
 	tools/doctor_cgroup.c tools/doctor_host.c tools/doctor_left.c tools/httpc.c tools/sbxctl.c
@@ -102,17 +102,18 @@ TOP_SRC := tools/sbxtop.c tools/top_act.c tools/top_app.c tools/top_batch.c tool
 	tools/top_model.c tools/top_options.c tools/top_panel.c tools/top_prompt.c tools/top_replay.c tools/top_rows.c \
 	tools/top_screen.c tools/top_session.c tools/top_settings.c tools/top_summary.c tools/top_table.c \
 	tools/top_text.c tools/top_view.c
-TOP_NEEDS := tools/cli_call.c tools/cli_print.c tools/cli_view.c tools/httpc.c
+TOP_NEEDS := tools/answer.c tools/cli_call.c tools/cli_print.c tools/cli_view.c tools/httpc.c
 
 SIM_SRC := tests/sim/actors.c tests/sim/check.c tests/sim/clients.c tests/sim/ledger.c tests/sim/made.c \
 	tests/sim/main.c tests/sim/schedule.c tests/sim/shadow.c tests/sim/shell.c tests/sim/successor.c \
 	tests/sim/table.c tests/sim/trace.c tests/sim/workers.c tests/sim/world.c
 SIM_NEEDS := lib/clock.c lib/fault.c lib/log.c lib/utf8.c shm/scope_lock.c shm/slot.c
-BENCH_SRC := tools/bench_acquire.c tools/bench_base.c tools/bench_box.c tools/bench_calls.c tools/bench_counter.c \
+BENCH_SRC := tools/bench_acquire.c tools/bench_base.c tools/bench_box.c tools/bench_calls.c tools/bench_client.c tools/bench_counter.c \
 	tools/bench_daemon.c tools/bench_dir.c tools/bench_end.c tools/bench_events.c tools/bench_exec.c \
-	tools/bench_files.c tools/bench_flat.c tools/bench_fleet.c tools/bench_http.c tools/bench_keeper.c \
-	tools/bench_options.c tools/bench_ratios.c tools/bench_recovery.c tools/bench_restart.c tools/bench_samples.c \
-	tools/bench_tar.c tools/bench_top.c tools/sbxbench.c
+	tools/bench_fault.c tools/bench_files.c tools/bench_flat.c tools/bench_fleet.c tools/bench_http.c tools/bench_keeper.c \
+	tools/bench_options.c tools/bench_plan.c tools/bench_ratios.c tools/bench_recovery.c tools/bench_restart.c \
+	tools/bench_row.c tools/bench_run.c tools/bench_samples.c tools/bench_tar.c \
+	tools/bench_top.c tools/bench_turn.c tools/bench_turns.c tools/sbxbench.c
 
 BENCH_NEEDS := $(filter-out tools/sbxtop.c,$(TOP_SRC)) $(TOP_NEEDS) tools/cli_signals.c
 

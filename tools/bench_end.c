@@ -91,23 +91,27 @@ void bench_private_exec(const struct bench_private *p, bool tied)
 
 /* ---- its end ---- */
 
-/* Does it answer? */
-static bool serves(const struct bench_private *p)
+bool bench_serves(const char *socket)
 {
 	const struct httpc_request ask = {.method = "GET", .path = "/v1/me"};
 	uint64_t deadline = clock_now_ns() + PROBE_NS;
 	const struct http_head *head = NULL;
 	struct httpc *c = NULL;
-	char socket[FILE_PATH];
 	struct err err;
-	int rc;
+	int rc = httpc_connect(socket, -1, deadline, &c, &err);
 
-	(void)snprintf(socket, sizeof(socket), "%s/run/sbxd.sock", p->dir);
-	rc = httpc_connect(socket, -1, deadline, &c, &err);
 	if (rc == 0)
 		rc = httpc_send(c, &ask, deadline, &head, &err);
 	httpc_close(c);
 	return rc == 0;
+}
+
+static bool serves(const struct bench_private *p)
+{
+	char socket[FILE_PATH];
+
+	(void)snprintf(socket, sizeof(socket), "%s/run/sbxd.sock", p->dir);
+	return bench_serves(socket);
 }
 
 /* In order if it serves, by force if not. 0, or -errno when it lives on. */

@@ -38,6 +38,9 @@ void bench_private_exec(const struct bench_private *p, bool tied) __attribute__(
  */
 int bench_private_end(const struct bench_private *p, int pidfd);
 
+/* Does a service answer there, within seconds? */
+bool bench_serves(const char *socket);
+
 /* A descriptor for that process, or -errno. */
 int bench_pidfd(pid_t pid);
 

@@ -8,6 +8,8 @@
 #include "tools/bench_command.h"
 
 static const struct bench_command commands[] = {
+    {"run", "[OPTION...]", "turns of a scenario and a workload, a line of JSON for each",
+	bench_run_main},
     {"ratios", "[--boxes N] [SECTION...]",
 	"each thing that sbxd does in turn with its baseline, and the ratio that is aimed at",
 	bench_ratios_main},
