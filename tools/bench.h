@@ -54,6 +54,7 @@ void samples_add(struct samples *s, uint64_t ns);
 
 /* q from 0 to 1; sorts them. 0 without any. */
 uint64_t samples_quantile(struct samples *s, double q);
+double samples_ms(struct samples *s, double q);
 void samples_free(struct samples *s);
 
 struct row {
@@ -84,6 +85,10 @@ double bench_ms(uint64_t ns);
 
 void base_ping_pong(struct samples *s, size_t n, size_t bytes);
 void base_spawn(struct samples *s, size_t n, const char *const argv[]); /* vfork, exec, wait */
+
+/* A process that ends at once, in new namespaces (CLONE_NEW*), made as the namespace driver makes it.
+ * 0, or -EPERM when this user may not. */
+int base_namespaces(struct samples *s, size_t n, int flags);
 bool base_bwrap(struct samples *s, size_t n); /* false: bwrap is not installed */
 void base_stream(struct samples *s, size_t n, size_t total, size_t chunk);
 

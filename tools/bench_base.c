@@ -1,6 +1,7 @@
 /* bench_base: what the kernel alone costs, on this machine, now. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -109,6 +110,30 @@ void base_spawn(struct samples *s, size_t n, const char *const argv[])
 			bench_die(argv[0]);
 		samples_add(s, clock_now_ns() - begin);
 	}
+}
+
+static int end_at_once(void *arg)
+{
+	(void)arg;
+	_exit(0);
+}
+
+int base_namespaces(struct samples *s, size_t n, int flags)
+{
+	static char stack[16384] __attribute__((aligned(16)));
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t begin = clock_now_ns();
+		pid_t pid = clone(end_at_once, stack + sizeof(stack),
+		    CLONE_VM | CLONE_VFORK | flags | SIGCHLD, NULL);
+
+		if (pid < 0 && errno == EPERM)
+			return -EPERM;
+		if (pid < 0 || waitpid(pid, NULL, 0) != pid)
+			bench_die("clone");
+		samples_add(s, clock_now_ns() - begin);
+	}
+	return 0;
 }
 
 bool base_bwrap(struct samples *s, size_t n)

@@ -43,6 +43,11 @@ uint64_t samples_quantile(struct samples *s, double q)
 	return s->ns[low] + (uint64_t)((double)(s->ns[low + 1] - s->ns[low]) * part + 0.5);
 }
 
+double samples_ms(struct samples *s, double q)
+{
+	return bench_ms(samples_quantile(s, q));
+}
+
 void samples_free(struct samples *s)
 {
 	free(s->ns);

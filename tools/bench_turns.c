@@ -204,9 +204,7 @@ static void print_summary(struct run *r)
 	    c->ok, c->failed, c->warm);
 	for (size_t i = 0; c->ok && i < 2; i++)
 		(void)fprintf(stderr, "%-8s p50 %.3f ms, p95 %.3f ms, p99 %.3f ms\n", names[i],
-		    bench_ms(samples_quantile(of[i], q[0])),
-		    bench_ms(samples_quantile(of[i], q[1])),
-		    bench_ms(samples_quantile(of[i], q[2])));
+		    samples_ms(of[i], q[0]), samples_ms(of[i], q[1]), samples_ms(of[i], q[2]));
 }
 
 int bench_turns(const struct bench_plan *p, const char *socket, int cancel_fd, int out_fd,

@@ -10,6 +10,10 @@
 static const struct bench_command commands[] = {
     {"run", "[OPTION...]", "turns of a scenario and a workload, a line of JSON for each",
 	bench_run_main},
+    {"summarize", "[OPTION...] FILE...", "percentiles of such rows, in groups",
+	bench_summarize_main},
+    {"limits", "[OPTION...]", "what the kernel alone costs here, of which all else is made",
+	bench_limits_main},
     {"ratios", "[--boxes N] [SECTION...]",
 	"each thing that sbxd does in turn with its baseline, and the ratio that is aimed at",
 	bench_ratios_main},
