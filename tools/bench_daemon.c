@@ -147,7 +147,7 @@ void daemon_await(struct daemon *d)
 	}
 }
 
-static void make_private(struct bench_private *p)
+void bench_private_make(struct bench_private *p, bool daemon)
 {
 	static uint32_t serial;
 
@@ -155,8 +155,10 @@ static void make_private(struct bench_private *p)
 		(void)atexit(stop_all); /* without it a failure leaves files */
 	if (keeper_start() < 0)
 		bench_die("keeper");
-	p->serial = ++serial;
-	(void)snprintf(p->instance, sizeof(p->instance), "bench-%d-%u", (int)getpid(), p->serial);
+	*p = (struct bench_private){.serial = ++serial};
+	if (daemon)
+		(void)snprintf(
+		    p->instance, sizeof(p->instance), "bench-%d-%u", (int)getpid(), serial);
 	bench_dir_make(p->dir);
 	keeper_note(p);
 }
@@ -164,7 +166,7 @@ static void make_private(struct bench_private *p)
 void daemon_start(struct daemon *d, const char *config)
 {
 	*d = (struct daemon){.log_from = 0};
-	make_private(&d->p);
+	bench_private_make(&d->p, true);
 	note_running(NULL, d);
 	(void)snprintf(d->socket, sizeof(d->socket), "%s/run/sbxd.sock", d->p.dir);
 	write_config(d, config);

@@ -22,6 +22,12 @@ struct bench_private {
 	char instance[32]; /* "": the directory only */
 };
 
+/* ---- bench_daemon.c ---- */
+
+/* A new directory, of which the keeper knows, and a name for the daemon that is to live there, if
+ * one is. Ends the program on failure. */
+void bench_private_make(struct bench_private *p, bool daemon);
+
 /* ---- bench_end.c ---- */
 
 /*
