@@ -218,7 +218,10 @@ uint32_t fleet_fit(uint32_t asked);
 #define FLEET_THREAD 24
 void fleet_thread(uint32_t i, char out[FLEET_THREAD]);
 
-/* Makes warm boxes of the threads 0 to n - 1; says how long that took. */
-void fleet_open(struct wire *w, uint32_t n);
+/* Makes warm boxes of the threads from `from` to before `to`; says how long that took. */
+void fleet_open(struct wire *w, uint32_t from, uint32_t to);
+
+/* The first number after `label` in a file of /proc; 0 without. */
+uint64_t proc_number(const char *path, const char *label);
 
 #endif

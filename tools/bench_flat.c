@@ -35,7 +35,7 @@ static void side_open(struct side *s, uint32_t boxes)
 	side_config(s, "", config);
 	daemon_start(&s->d, config);
 	wire_open(&s->w, &s->d);
-	fleet_open(&s->w, boxes);
+	fleet_open(&s->w, 0, boxes);
 }
 
 static void side_close(struct side *s)

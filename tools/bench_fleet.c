@@ -15,7 +15,7 @@
 #define MAX_BOXES 16384
 
 /* The first number after `label` in a file of /proc; 0 without. */
-static uint64_t proc_number(const char *path, const char *label)
+uint64_t proc_number(const char *path, const char *label)
 {
 	char line[256];
 	const char *at = NULL;
@@ -94,8 +94,9 @@ void fleet_thread(uint32_t i, char out[FLEET_THREAD])
 	(void)snprintf(out, FLEET_THREAD, "scope-%u", i);
 }
 
-void fleet_open(struct wire *w, uint32_t n)
+void fleet_open(struct wire *w, uint32_t from, uint32_t to)
 {
+	uint32_t n = to - from;
 	struct samples first = {0};
 	struct samples last = {0};
 	struct acquired a;
@@ -103,7 +104,7 @@ void fleet_open(struct wire *w, uint32_t n)
 	uint64_t begin = clock_now_ns();
 
 	for (uint32_t i = 0; i < n; i++) {
-		fleet_thread(i, thread);
+		fleet_thread(from + i, thread);
 		call_acquire(w, thread, &a);
 		call_release(w, a.id);
 		if (i < n / 10)

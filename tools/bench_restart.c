@@ -134,7 +134,7 @@ static void make_boxes(struct restart *r, struct acquired *counting)
 {
 	uint32_t count;
 
-	fleet_open(&r->w, r->boxes);
+	fleet_open(&r->w, 0, r->boxes);
 	call_acquire(&r->w, "counting", counting);
 	wire_keep(&r->w, (size_t)(r->boxes + 2) * BOX_JSON);
 	r->list = read_list(r, &count);

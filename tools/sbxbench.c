@@ -17,6 +17,8 @@ static const struct bench_command commands[] = {
     {"compare", "[OPTION...]",
 	"the same work by bwrap, crun, runc, podman and srt, where they are installed",
 	bench_compare_main},
+    {"scale", "[OPTION...]", "acquires and memory with 10 to 10,000 scopes and 1 to 64 clients",
+	bench_scale_main},
     {"ratios", "[--boxes N] [SECTION...]",
 	"each thing that sbxd does in turn with its baseline, and the ratio that is aimed at",
 	bench_ratios_main},
