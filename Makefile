@@ -112,7 +112,7 @@ BENCH_SRC := tools/bench_acquire.c tools/bench_base.c tools/bench_box.c tools/be
 	tools/bench_client.c tools/bench_compare.c tools/bench_counter.c tools/bench_daemon.c tools/bench_dir.c \
 	tools/bench_end.c tools/bench_events.c tools/bench_exec.c tools/bench_fault.c tools/bench_files.c \
 	tools/bench_flat.c tools/bench_fleet.c tools/bench_http.c tools/bench_keeper.c tools/bench_limits.c \
-	tools/bench_options.c tools/bench_peer.c tools/bench_plan.c tools/bench_ratios.c tools/bench_recovery.c \
+	tools/bench_options.c tools/bench_peer.c tools/bench_plan.c tools/bench_plot.c tools/bench_ratios.c tools/bench_recovery.c \
 	tools/bench_restart.c tools/bench_row.c tools/bench_rows.c tools/bench_run.c tools/bench_samples.c tools/bench_scale.c \
 	tools/bench_summarize.c tools/bench_summary.c tools/bench_table.c tools/bench_tar.c tools/bench_top.c \
 	tools/bench_turn.c tools/bench_turns.c tools/sbxbench.c

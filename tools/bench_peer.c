@@ -61,7 +61,7 @@ const struct peer_tool *peer_tool_at(size_t i)
 
 /* ---- calling ---- */
 
-static bool find_program(const char *name, char out[PEER_PATH])
+bool bench_find_program(const char *name, char out[PEER_PATH])
 {
 	const char *path = getenv("PATH");
 	char dirs[4096];
@@ -217,7 +217,7 @@ int peer_open(
 	int rc;
 
 	*p = (struct peer){.tool = tool, .site = site, .hold_fd = -1, .version = "?"};
-	if (!find_program(tool->name, p->program))
+	if (!bench_find_program(tool->name, p->program))
 		return -ENOENT;
 	(void)snprintf(p->id, sizeof(p->id), "sbxbench-%d", (int)getpid());
 	(void)snprintf(p->held_id, sizeof(p->held_id), "%s-held", p->id);

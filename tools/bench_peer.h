@@ -58,6 +58,9 @@ struct peer {
 	int hold_fd;  /* its input */
 };
 
+/* Where a program is, in PATH or among those of administrators. */
+bool bench_find_program(const char *name, char out[PEER_PATH]);
+
 /* Finds the program and tries it. 0; -ENOENT when it is not installed; -errno with *err: what it
  * says. */
 int peer_open(

@@ -23,6 +23,11 @@ static const struct {
 
 _Static_assert(sizeof(measures) / sizeof(measures[0]) == BENCH_MEASURES, "one row for each");
 
+const char *bench_measure_name(enum bench_measure m)
+{
+	return measures[m].name;
+}
+
 static char *copy(const char *text, size_t n)
 {
 	char *s = strndup(text, n);

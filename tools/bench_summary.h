@@ -12,6 +12,9 @@
 
 enum bench_measure { BENCH_ACQUIRE, BENCH_RUN, BENCH_RELEASE, BENCH_TOTAL, BENCH_MEASURES };
 
+/* "acquire", "run", "release", "total". */
+const char *bench_measure_name(enum bench_measure m);
+
 /* Rows that have the same values of the keys. */
 struct bench_group {
 	char *values[BENCH_KEYS_MAX]; /* owned */

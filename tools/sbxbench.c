@@ -12,6 +12,8 @@ static const struct bench_command commands[] = {
 	bench_run_main},
     {"summarize", "[OPTION...] FILE...", "percentiles of such rows, in groups",
 	bench_summarize_main},
+    {"plot", "[OPTION...] FILE...", "a histogram of such rows, warm and cold, as SVG (gnuplot)",
+	bench_plot_main},
     {"limits", "[OPTION...]", "what the kernel alone costs here, of which all else is made",
 	bench_limits_main},
     {"compare", "[OPTION...]",
