@@ -356,7 +356,7 @@ integ: check-programs
 # sbxd under valgrind, over the integration tests whose daemon is not restarted (tests/valgrind/pidfd.c says why).
 VALGRIND := valgrind --error-exitcode=99 --leak-check=full --track-fds=yes --trace-children=no
 VALGRIND_TESTS := $(filter-out test_config test_config_api test_limits test_metrics test_user test_restart test_reports \
-	test_behaviour test_boxes_restart test_exec_restart test_tcp_restart test_tcp_start,$(INTEG))
+	test_behaviour test_bench test_boxes_restart test_exec_restart test_tcp_restart test_tcp_start,$(INTEG))
 VALGRIND_SHORT := test_main_job test_run test_faults
 
 $(CHK)/valgrind_pidfd.so: tests/valgrind/pidfd.c
@@ -411,10 +411,11 @@ deps:
 
 # ---- benchmarks ----------------------------------------------------------------------------------------------------
 
-# What takes seconds; WHAT="restart flat": those sections, with BOXES= boxes.
+# A fixed selection, written to docs/benchmarks.md. WHAT="restart flat": those sections of `sbxbench ratios`, printed, with
+# BOXES= boxes.
 .PHONY: bench
 bench: all
-	$(Q)build/sbxbench ratios $(if $(BOXES),--boxes $(BOXES)) $(WHAT)
+	$(Q)$(if $(WHAT),build/sbxbench ratios $(if $(BOXES),--boxes $(BOXES)) $(WHAT),tools/benchmarks.sh)
 
 # ---- keeping house -------------------------------------------------------------------------------------------------
 
@@ -461,7 +462,8 @@ help:
 	@echo "make model           every state of the scope mutex under crashes (spin)"
 	@echo "make sim-mutations   the simulator finds what is done wrong to the pool on purpose"
 	@echo "make fuzz T=60       each fuzz target for T seconds"
-	@echo "make bench           speed, as ratios to baselines of the same run; WHAT=restart BOXES=1000: one section of it"
+	@echo "make bench           a fixed selection of measurements, into docs/benchmarks.md"
+	@echo "  WHAT='warm restart' BOXES=1000: ratios to baselines of the same run, printed (sbxbench ratios)"
 	@echo "make screenshot      docs/sbxtop.svg anew, from a real run (as root)"
 	@echo "make format | format-check | tidy | deps-check | compdb"
 	@echo "make install DESTDIR= PREFIX=/usr/local"

@@ -77,6 +77,10 @@ int print_row(const struct row *r);
 int print_times(const char *what, const char *unit, struct samples *s, const char *baseline,
     struct samples *base, double bound);
 
+/* What is said behind the table, in lines of their own. */
+void bench_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void bench_print_notes(void);
+
 double bench_us(uint64_t ns);
 double bench_ms(uint64_t ns);
 

@@ -115,12 +115,12 @@ int bench_cold(uint32_t boxes)
 	wire_close(&w);
 	daemon_stop(&d);
 	if (bwrap.count == 0)
-		(void)printf("cold acquire: bwrap is not installed, so there is no baseline\n");
+		bench_note("cold acquire: bwrap is not installed, so there is no baseline");
 	else
 		missed = print_times(
 		    "cold acquire + first `true`", "us", &cold, "bwrap /bin/true", &bwrap, 0.5);
 	if (acquired.count)
-		(void)printf("of that the acquire alone: %.1f us\n",
+		bench_note("of a cold acquire with its first `true` the acquire alone: %.1f us",
 		    bench_us(samples_quantile(&acquired, 0.5)));
 	samples_free(&bwrap);
 	samples_free(&cold);

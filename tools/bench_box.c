@@ -178,8 +178,8 @@ int bench_memory(uint32_t boxes)
 	}
 	wire_close(&w);
 	daemon_stop(&d);
-	(void)printf(
-	    "sbxd itself with %d idle boxes: %.1f MiB\n", IDLE_BOXES, (double)daemon_kib / 1024.0);
+	bench_note(
+	    "sbxd itself with %d idle boxes: %.1f MiB", IDLE_BOXES, (double)daemon_kib / 1024.0);
 	return print_row(&(struct row){
 	    .what = "memory of an idle box (PSS)",
 	    .unit = "MiB",

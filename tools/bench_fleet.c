@@ -85,7 +85,7 @@ uint32_t fleet_fit(uint32_t asked)
 		}
 	}
 	if (why)
-		(void)printf("%u boxes instead of %u: %s\n", (uint32_t)fit, asked, why);
+		bench_note("%u boxes instead of %u: %s", (uint32_t)fit, asked, why);
 	return (uint32_t)fit;
 }
 
@@ -112,11 +112,10 @@ void fleet_open(struct wire *w, uint32_t from, uint32_t to)
 		else if (i >= n - n / 10)
 			samples_add(&last, a.ns);
 	}
-	(void)printf("%u boxes in %.1f s; p50 of a cold acquire %.1f ms in the first tenth of "
-		     "them, %.1f ms in the last\n",
+	bench_note("%u boxes in %.1f s; p50 of a cold acquire %.1f ms in the first tenth of "
+		   "them, %.1f ms in the last",
 	    n, bench_ms(clock_now_ns() - begin) / 1e3, bench_ms(samples_quantile(&first, 0.5)),
 	    bench_ms(samples_quantile(&last, 0.5)));
-	(void)fflush(stdout);
 	samples_free(&first);
 	samples_free(&last);
 }

@@ -82,6 +82,8 @@ int bench_ratios_main(const struct bench_command *self, int argc, char **argv)
 		missed += sections[i].is_long ? 0 : sections[i].fn(boxes);
 	for (int i = at; i < argc; i++)
 		missed += find_section(argv[i])->fn(boxes);
-	(void)printf("\n%d missed\n", missed);
+	(void)printf("\n");
+	bench_note("%d missed", missed);
+	bench_print_notes();
 	return missed ? BENCH_WRONG : BENCH_OK;
 }

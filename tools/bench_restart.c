@@ -75,7 +75,7 @@ static void expect_list(struct restart *r)
 	uint32_t count;
 
 	if (read_list(r, &count) != r->list || count != r->boxes + 1) {
-		(void)printf("%u boxes of %u are listed\n", count, r->boxes + 1);
+		(void)fprintf(stderr, "%u boxes of %u are listed\n", count, r->boxes + 1);
 		bench_give_up("the boxes are not the same as before");
 	}
 }
@@ -193,8 +193,8 @@ int bench_restart(uint32_t boxes)
 	wire_close(&r.w);
 	daemon_stop(&r.d);
 	missed = print_all(&r) + (numbers == 0);
-	(void)printf("%u boxes, %d restarts, each box warm and of its generation after each; %llu "
-		     "numbers in the stream: %s\n",
+	bench_note("%u boxes, %d restarts, each box warm and of its generation after each; %llu "
+		   "numbers in the stream: %s",
 	    r.boxes, ROUNDS, (unsigned long long)numbers, numbers ? "none lost" : "SOME ARE LOST");
 	free_all(&r);
 	return missed;

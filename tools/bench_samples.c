@@ -1,9 +1,13 @@
 /* bench_samples: times, their quantiles, and the table that is printed. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/bench.h"
+
+#define NOTES 64
+#define NOTE_MAX 240
 
 void samples_add(struct samples *s, uint64_t ns)
 {
@@ -76,6 +80,29 @@ int print_row(const struct row *r)
 			  : "MISSED");
 	(void)fflush(stdout);
 	return met ? 0 : 1;
+}
+
+static struct {
+	char text[NOTES][NOTE_MAX];
+	size_t count;
+} notes;
+
+void bench_note(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (notes.count == NOTES)
+		return; /* there are not so many things to say */
+	va_start(ap, fmt);
+	(void)vsnprintf(notes.text[notes.count++], NOTE_MAX, fmt, ap);
+	va_end(ap);
+}
+
+void bench_print_notes(void)
+{
+	for (size_t i = 0; i < notes.count; i++)
+		(void)printf("- %s\n", notes.text[i]);
+	notes.count = 0;
 }
 
 double bench_us(uint64_t ns)

@@ -241,12 +241,13 @@ static void scale(
 	}
 	wire_close(&w);
 	daemon_stop(&d);
-	(void)printf("\n");
 	bench_table_print(&speed, BENCH_MARKDOWN, stdout);
 	(void)printf("\n");
 	bench_table_print(&memory, BENCH_MARKDOWN, stdout);
 	bench_table_free(&speed);
 	bench_table_free(&memory);
+	(void)printf("\n");
+	bench_print_notes();
 }
 
 int bench_scale_main(const struct bench_command *self, int argc, char **argv)
