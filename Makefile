@@ -411,11 +411,11 @@ deps:
 
 # ---- benchmarks ----------------------------------------------------------------------------------------------------
 
-# A fixed selection, written to docs/benchmarks.md. WHAT="restart flat": those sections of `sbxbench ratios`, printed, with
-# BOXES= boxes.
+# A fixed selection, written to docs/benchmarks.md and quoted in README.md; SCOPES=10,100: so many, and not up to 10,000.
+# WHAT="restart flat": those sections of `sbxbench ratios`, printed, with BOXES= boxes.
 .PHONY: bench
 bench: all
-	$(Q)$(if $(WHAT),build/sbxbench ratios $(if $(BOXES),--boxes $(BOXES)) $(WHAT),tools/benchmarks.sh)
+	$(Q)$(if $(WHAT),build/sbxbench ratios $(if $(BOXES),--boxes $(BOXES)) $(WHAT),tools/benchmarks.sh $(if $(SCOPES),--scopes $(SCOPES)))
 
 # ---- keeping house -------------------------------------------------------------------------------------------------
 
@@ -462,8 +462,8 @@ help:
 	@echo "make model           every state of the scope mutex under crashes (spin)"
 	@echo "make sim-mutations   the simulator finds what is done wrong to the pool on purpose"
 	@echo "make fuzz T=60       each fuzz target for T seconds"
-	@echo "make bench           a fixed selection of measurements, into docs/benchmarks.md"
-	@echo "  WHAT='warm restart' BOXES=1000: ratios to baselines of the same run, printed (sbxbench ratios)"
+	@echo "make bench           a fixed selection of measurements, into docs/benchmarks.md; SCOPES=10,100,1000: no more scopes"
+	@echo "  WHAT='warm restart' BOXES=1000: only ratios to baselines of the same run, printed"
 	@echo "make screenshot      docs/sbxtop.svg anew, from a real run (as root)"
 	@echo "make format | format-check | tidy | deps-check | compdb"
 	@echo "make install DESTDIR= PREFIX=/usr/local"

@@ -63,7 +63,7 @@ struct row {
 	const char *baseline;
 	double value;
 	double base;
-	double p95;
+	double p95; /* 0: there is none */
 	double bound; /* the ratio that is asked for; 0: none is */
 	bool at_least;
 };

@@ -200,11 +200,11 @@ static size_t open_rivals(struct rival rivals[PEERS], const struct peer_site *si
 		int rc = peer_open(&rivals[n].p, tool, site, &err);
 
 		if (rc == -ENOENT)
-			(void)printf("%s is not installed (%s).\n", tool->name, tool->package);
+			(void)printf("- %s is not installed (%s)\n", tool->name, tool->package);
 		else if (rc < 0)
-			(void)printf("%s does not work here: %s.\n", tool->name, err.text);
+			(void)printf("- %s does not work here: %s\n", tool->name, err.text);
 		else
-			(void)printf("%s: %s.\n", tool->name, rivals[n++].p.version);
+			(void)printf("- %s: %s\n", tool->name, rivals[n++].p.version);
 	}
 	return n;
 }
@@ -242,7 +242,7 @@ static void print_table(struct side *s, struct rival *rivals, size_t n)
 		bench_table_add(&t, "%s", head[i]);
 	for (size_t i = 0; i < n; i++)
 		add_matches(&t, s, &rivals[i]);
-	(void)printf("\n");
+	(void)printf("\nMedians, and the ratio of its time to sbxd's, of all rounds:\n\n");
 	bench_table_print(&t, BENCH_MARKDOWN, stdout);
 	bench_table_free(&t);
 }

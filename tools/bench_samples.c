@@ -69,12 +69,15 @@ int print_row(const struct row *r)
 	double ratio = r->base > 0 ? r->value / r->base : 0;
 	bool met = r->bound == 0 || (r->at_least ? ratio >= r->bound : ratio <= r->bound);
 	char asked[16] = "-";
+	char p95[24] = "-";
 
+	if (r->p95 > 0)
+		(void)snprintf(p95, sizeof(p95), "%.1f", r->p95);
 	if (r->bound > 0)
 		(void)snprintf(
 		    asked, sizeof(asked), "%s %.2f", r->at_least ? ">=" : "<=", r->bound);
-	(void)printf("| %-42s | %9.1f %-5s | %9.1f | %-30s %9.1f | %6.2f | %7s | %s |\n", r->what,
-	    r->value, r->unit, r->p95, r->baseline, r->base, ratio, asked,
+	(void)printf("| %-42s | %9.1f %-5s | %9s | %-30s %9.1f | %6.2f | %7s | %s |\n", r->what,
+	    r->value, r->unit, p95, r->baseline, r->base, ratio, asked,
 	    r->bound == 0 ? ""
 	    : met	  ? "met"
 			  : "MISSED");

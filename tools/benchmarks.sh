@@ -1,12 +1,18 @@
 #!/bin/bash
 # benchmarks: measures a fixed selection with sbxbench, and writes what came out as a page.
 #
-#   tools/benchmarks.sh [BUILD_DIR [OUT_DIR]]      (build, docs)
+#   tools/benchmarks.sh [--scopes N,...] [BUILD_DIR [OUT_DIR]]      (build, docs)
 #
-# Writes OUT_DIR/benchmarks.md, and OUT_DIR/benchmarks-*.svg where gnuplot is installed. Nothing is
-# written unless all of it was measured.
+# --scopes: so many scopes instead of 10 to 10,000, where there is not the time or the memory.
+# Writes OUT_DIR/benchmarks.md, and OUT_DIR/benchmarks-*.svg where gnuplot is installed; in README.md
+# beside OUT_DIR what it quotes of the page is renewed. Nothing is written unless all was measured.
 set -euo pipefail
 
+scale=(scale)
+if [ "${1:-}" = --scopes ]; then
+	scale+=(--scopes "$2")
+	shift 2
+fi
 build=$(cd "${1:-build}" && pwd)
 out=$(cd "${2:-docs}" && pwd)
 work=$(mktemp -d /tmp/sbxd-benchmarks-XXXXXX)
@@ -64,8 +70,9 @@ machine() {
 }
 
 say '# Benchmarks' '' \
-	'`make bench` wrote this page from what it measured here. Times depend on the machine and on what else it does; ratios' \
-	'less so, because both sides of each are measured in turn. Every table can be had alone, by the command above it.' ''
+	'`make bench` wrote this page from what it measured here. Times depend on the machine and on what else it does;' \
+	'ratios less so, because both sides of each are measured in turn. Every table can be had alone, by the command' \
+	'above it.' ''
 machine
 
 # ---- the selection ----
@@ -89,12 +96,14 @@ turns --workload state_reuse --iterations 200
 
 group=scenario,workload,concurrency,replicas,no_warmpool,health_check_skip_seconds
 say '' '## Turns' '' \
-	'A turn is what an agent does: acquire, run, release. Times in ms; `sbxbench run` with the options that the first columns' \
-	"name, then \`sbxbench summarize --markdown --group $group\`" ''
+	'A turn is what an agent does: acquire, run, release. Times are in ms. `sbxbench run` with the options that the' \
+	"first columns name, then \`sbxbench summarize --markdown --group $group\`" ''
 bench summarize --markdown --group "$group" "$work/turns.jsonl" >>"$page"
 
 if command -v gnuplot >/dev/null; then
-	grep -e '"workload":"noop","iteration":[0-9]*,"concurrency":1,.*"health_check_skip_seconds":0.000,' "$work/turns.jsonl" >"$work/noop.jsonl"
+	# Those that differ in nothing but being warm or cold.
+	grep -e '"workload":"noop","iteration":[0-9]*,"concurrency":1,.*"health_check_skip_seconds":0.000,' \
+		"$work/turns.jsonl" >"$work/noop.jsonl"
 	for time in acquire total; do
 		bench plot --time $time --output "$work/benchmarks-$time.svg" "$work/noop.jsonl"
 		say '' "![how long ${time} takes, warm and cold](benchmarks-$time.svg)"
@@ -105,7 +114,29 @@ fi
 
 section 'What the kernel alone costs' limits
 section 'What a user would pick instead' compare
-section 'Many scopes, many clients' scale
+section 'Many scopes, many clients' "${scale[@]}"
 
+# Rows and points are found again by their first cell, or what stands before the colon.
+renew_quotes() {
+	awk -v page="$page" '
+		function key(line,    k) {
+			if (line ~ /^\| /)
+				k = substr(line, 3, index(substr(line, 3), "|") - 1)
+			else if (line ~ /^- /)
+				k = substr(line, 1, index(line, ":"))
+			sub(/ +$/, "", k)
+			return k == "what" ? "" : k
+		}
+		BEGIN { while ((getline line < page) > 0) if (!(key(line) in found)) found[key(line)] = line }
+		/^<!-- quoted/ { quoted = 1 }
+		/^<!-- end/ { quoted = 0 }
+		{ print quoted && key($0) != "" && key($0) in found ? found[key($0)] : $0 }' "$1"
+}
+
+readme=$(dirname "$out")/README.md
+if [ -f "$readme" ]; then
+	renew_quotes "$readme" >"$work/README.md"
+	cat "$work/README.md" >"$readme"
+fi
 mv "$work"/benchmarks*.svg "$out" 2>/dev/null || true
 mv "$page" "$out/benchmarks.md"

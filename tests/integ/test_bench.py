@@ -297,7 +297,7 @@ class Others(unittest.TestCase):
     def test_compare(self):
         out = bench("compare", "--rounds", "1").stdout
         for tool in ("bwrap", "crun", "runc", "podman", "srt"):
-            self.assertRegex(out, rf"(?m)^{tool}(:| is not installed| does not work here)")
+            self.assertRegex(out, rf"(?m)^- {tool}(:| is not installed| does not work here)")
         self.assertIn("bwrap: bubblewrap", out)
         for row in self.table(out)[2:]:
             self.assertLessEqual(float(row[5]), float(row[6]))
