@@ -95,8 +95,9 @@ static int judge(
 		    expected, sizeof(expected), "%s%s", step->prints, *step->prints ? "\n" : "");
 	if (out && strcmp(out, expected) == 0)
 		return 0;
-	return err_set(
-	    err, EIO, "the command did not print '%s' but '%.60s'", step->prints, out ? out : "");
+	return err_set(err, EIO, "the command did not print '%.*s' but '%.*s'",
+	    (int)strcspn(expected, "\n"), expected, out ? (int)strcspn(out, "\n") : 0,
+	    out ? out : "");
 }
 
 static int run(struct bench_client *cl, const struct bench_plan *p, uint32_t i, struct bench_row *r,
