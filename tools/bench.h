@@ -88,6 +88,10 @@ double bench_ms(uint64_t ns);
  * each for the whole size). ---- */
 
 void base_ping_pong(struct samples *s, size_t n, size_t bytes);
+/* As vfork(), the guest and the namespace driver do: fn runs in a new process that shares our memory,
+ * while we wait, until it execs or ends. flags: CLONE_NEW*. For one thread. The pid, -1 with errno. */
+pid_t base_vfork(int (*fn)(void *arg), void *arg, int flags);
+
 void base_spawn(struct samples *s, size_t n, const char *const argv[]); /* vfork, exec, wait */
 
 /* A process that ends at once, in new namespaces (CLONE_NEW*), made as the namespace driver makes it.

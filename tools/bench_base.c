@@ -13,7 +13,7 @@
 #include "lib/clock.h"
 #include "tools/bench.h"
 
-extern char **environ;
+#define STACK 65536
 
 static void read_all(int fd, char *buf, size_t n)
 {
@@ -87,23 +87,26 @@ void base_ping_pong(struct samples *s, size_t n, size_t bytes)
 	(void)waitpid(pid, NULL, 0);
 }
 
-/* vfork, as the guest does it: a small process that shares our memory until exec. */
-static pid_t spawn(const char *const argv[])
+pid_t base_vfork(int (*fn)(void *arg), void *arg, int flags)
 {
-	pid_t pid = vfork();
+	static char stack[STACK] __attribute__((aligned(16)));
 
-	if (pid == 0) {
-		execve(argv[0], (char *const *)(uintptr_t)argv, environ);
-		_exit(127);
-	}
-	return pid;
+	return clone(fn, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | flags | SIGCHLD, arg);
+}
+
+static int exec_argv(void *arg)
+{
+	char *const *argv = arg;
+
+	execve(argv[0], argv, environ);
+	_exit(127);
 }
 
 void base_spawn(struct samples *s, size_t n, const char *const argv[])
 {
 	for (size_t i = 0; i < n; i++) {
 		uint64_t begin = clock_now_ns();
-		pid_t pid = spawn(argv);
+		pid_t pid = base_vfork(exec_argv, (void *)(uintptr_t)argv, 0);
 		int status = 0;
 
 		if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
@@ -120,12 +123,9 @@ static int end_at_once(void *arg)
 
 int base_namespaces(struct samples *s, size_t n, int flags)
 {
-	static char stack[16384] __attribute__((aligned(16)));
-
 	for (size_t i = 0; i < n; i++) {
 		uint64_t begin = clock_now_ns();
-		pid_t pid = clone(end_at_once, stack + sizeof(stack),
-		    CLONE_VM | CLONE_VFORK | flags | SIGCHLD, NULL);
+		pid_t pid = base_vfork(end_at_once, NULL, flags);
 
 		if (pid < 0 && errno == EPERM)
 			return -EPERM;

@@ -93,24 +93,37 @@ static const char *word_of(const struct peer *p, const char *const *line, const 
 	return word;
 }
 
-/* Between vfork and exec: nothing of ours is changed, and what it prints is kept. */
+struct start {
+	const char *program;
+	const char *argv[WORDS];
+	int in;
+	int out;
+	int ns; /* -1: stays */
+};
+
+/* Nothing of ours is changed, and what it prints is kept. */
+static int exec_peer(void *arg)
+{
+	const struct start *s = arg;
+
+	(void)dup2(s->in, STDIN_FILENO);
+	(void)dup2(s->out, STDOUT_FILENO);
+	(void)dup2(s->out, STDERR_FILENO);
+	if (s->ns < 0 || setns(s->ns, CLONE_NEWNS) == 0)
+		execve(s->program, (char *const *)(uintptr_t)s->argv, environ);
+	_exit(127);
+}
+
 static pid_t start(const struct peer *p, const char *const *line, int in, int out)
 {
-	const char *argv[WORDS] = {NULL};
-	int ns = p->tool->cgroup2 ? p->site->cgroup2_ns : -1;
-	pid_t pid;
+	struct start s = {.program = p->program,
+	    .in = in,
+	    .out = out,
+	    .ns = p->tool->cgroup2 ? p->site->cgroup2_ns : -1};
 
 	for (size_t i = 0; line[i] && i < WORDS - 1; i++)
-		argv[i] = word_of(p, line, line[i]);
-	pid = vfork();
-	if (pid != 0)
-		return pid;
-	(void)dup2(in, STDIN_FILENO);
-	(void)dup2(out, STDOUT_FILENO);
-	(void)dup2(out, STDERR_FILENO);
-	if (ns < 0 || setns(ns, CLONE_NEWNS) == 0)
-		execve(p->program, (char *const *)(uintptr_t)argv, environ);
-	_exit(127);
+		s.argv[i] = word_of(p, line, line[i]);
+	return base_vfork(exec_peer, &s, 0);
 }
 
 /* The last thing that it said. */

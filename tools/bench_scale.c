@@ -265,8 +265,8 @@ int bench_scale_main(const struct bench_command *self, int argc, char **argv)
 	    {"health-check-skip-seconds", BENCH_SECONDS, &skip_seconds, "S",
 		"of the private sbxd (0)", 0, 86400, NULL},
 	};
-	struct list scopes;
-	struct list clients;
+	struct list scopes = {.count = 0};
+	struct list clients = {.count = 0};
 	int status;
 	int at =
 	    bench_parse(self, options, sizeof(options) / sizeof(options[0]), argc, argv, &status);

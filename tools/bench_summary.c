@@ -2,6 +2,7 @@
 #include "tools/bench_summary.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,7 +147,7 @@ static int take_times(const json_t *row, double ms[BENCH_MEASURES], struct err *
 static int take_row(struct bench_summary *s, const json_t *row, struct err *err)
 {
 	const json_t *success = json_object_get(row, "success");
-	double ms[BENCH_MEASURES];
+	double ms[BENCH_MEASURES] = {0};
 	struct bench_group *g;
 
 	if (!json_is_boolean(success))
@@ -231,9 +232,9 @@ static void add_group(const struct bench_summary *s, struct bench_group *g, stru
 
 	for (size_t k = 0; k < s->key_count; k++)
 		bench_table_add(t, "%s", g->values[k]);
-	bench_table_add(t, "%llu", (unsigned long long)(g->ok + g->errors));
-	bench_table_add(t, "%llu", (unsigned long long)g->ok);
-	bench_table_add(t, "%llu", (unsigned long long)g->errors);
+	bench_table_add(t, "%" PRIu64, g->ok + g->errors);
+	bench_table_add(t, "%" PRIu64, g->ok);
+	bench_table_add(t, "%" PRIu64, g->errors);
 	if (g->ok)
 		bench_table_add(t, "%.3f", (double)g->warm / (double)g->ok);
 	else

@@ -35,7 +35,7 @@ static int take_box(json_t *answer, struct bench_box *box, int *warm_hit, struct
 		rc = take_text(answer, "lease_id", box->lease, err);
 	if (rc == 0 && !source)
 		rc = err_set(err, EIO, "the answer has no source");
-	if (rc == 0) {
+	if (rc == 0 && source) {
 		box->generation = json_integer_value(json_object_get(answer, "generation"));
 		*warm_hit = strcmp(source, "warm") == 0 || strcmp(source, "active") == 0;
 	}

@@ -303,6 +303,18 @@ class Others(unittest.TestCase):
             self.assertLessEqual(float(row[5]), float(row[6]))
             self.assertLessEqual(float(row[6]), float(row[7]))
 
+    def test_compare_with_what_is_found_in_path(self):
+        with tempfile.TemporaryDirectory(prefix="sbxd-test-bench-") as d:
+            for name, script in (("srt", "echo srt 1.2"), ("podman", "echo told so >&2; exit 3")):
+                with open(f"{d}/{name}", "w", encoding="ascii") as f:
+                    f.write(f"#!/bin/sh\n{script}\n")
+                os.chmod(f"{d}/{name}", 0o755)
+            out = bench("compare", "--rounds", "1", env={**os.environ, "PATH": d}).stdout
+        self.assertIn("- srt: srt 1.2\n", out)
+        self.assertIn("- podman does not work here: exit status 3: told so\n", out)
+        self.assertIn("- bwrap is not installed", out)
+        self.assertEqual([row[0] for row in self.table(out)[2:] if row[0] not in ("crun", "runc")], ["srt", "srt"])
+
     def test_scale(self):
         tables = self.table(bench("scale", "--scopes", "3,9", "--clients", "1,4", "--acquires", "40").stdout)
         self.assertEqual([row[:2] for row in tables[2:6]], [["3", "1"], ["3", "4"], ["9", "1"], ["9", "4"]])
