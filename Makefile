@@ -107,7 +107,7 @@ FILES_SRC := guest/files/emit.c guest/files/glob.c guest/files/grep.c guest/file
 	guest/files/pack_links.c guest/files/regex.c guest/files/remove.c guest/files/root.c guest/files/unpack.c \
 	guest/files/unpack_dest.c guest/files/unpack_dirs.c guest/files/unpack_file.c guest/files/walk.c \
 	guest/files/walk_names.c
-CTL_SRC := tools/cli_boxes.c tools/cli_call.c tools/cli_command.c tools/cli_doctor.c tools/cli_events.c \
+CTL_SRC := tools/answer.c tools/cli_boxes.c tools/cli_call.c tools/cli_command.c tools/cli_doctor.c tools/cli_events.c \
 	tools/cli_events_ask.c tools/cli_options.c tools/cli_pool.c tools/cli_print.c tools/cli_ps.c tools/cli_run.c \
 	tools/cli_shm.c tools/cli_signals.c tools/cli_stream.c tools/cli_token.c tools/cli_view.c \
 	tools/doctor_cgroup.c tools/doctor_host.c tools/doctor_left.c tools/httpc.c tools/sbxctl.c
@@ -117,30 +117,36 @@ TOP_SRC := tools/sbxtop.c tools/top_act.c tools/top_app.c tools/top_batch.c tool
 	tools/top_model.c tools/top_options.c tools/top_panel.c tools/top_prompt.c tools/top_replay.c tools/top_rows.c \
 	tools/top_screen.c tools/top_session.c tools/top_settings.c tools/top_summary.c tools/top_table.c \
 	tools/top_text.c tools/top_view.c
-TOP_NEEDS := tools/cli_call.c tools/cli_print.c tools/cli_view.c tools/httpc.c
+TOP_NEEDS := tools/answer.c tools/cli_call.c tools/cli_print.c tools/cli_view.c tools/httpc.c
 
 SIM_SRC := tests/sim/actors.c tests/sim/check.c tests/sim/clients.c tests/sim/ledger.c tests/sim/made.c \
 	tests/sim/main.c tests/sim/schedule.c tests/sim/shadow.c tests/sim/shell.c tests/sim/successor.c \
 	tests/sim/table.c tests/sim/trace.c tests/sim/workers.c tests/sim/world.c
 SIM_NEEDS := lib/clock.c lib/fault.c lib/log.c lib/utf8.c shm/scope_lock.c shm/slot.c
-BENCH_SRC := tests/bench/bench.c tests/bench/bench_acquire.c tests/bench/bench_base.c tests/bench/bench_box.c \
-	tests/bench/bench_calls.c tests/bench/bench_counter.c tests/bench/bench_daemon.c tests/bench/bench_dir.c \
-	tests/bench/bench_events.c tests/bench/bench_exec.c tests/bench/bench_files.c tests/bench/bench_flat.c \
-	tests/bench/bench_fleet.c tests/bench/bench_http.c tests/bench/bench_recovery.c tests/bench/bench_report.c \
-	tests/bench/bench_restart.c tests/bench/bench_tar.c tests/bench/bench_top.c
+BENCH_SRC := tools/bench_acquire.c tools/bench_base.c tools/bench_box.c tools/bench_bundle.c tools/bench_calls.c \
+	tools/bench_client.c tools/bench_compare.c tools/bench_counter.c tools/bench_daemon.c tools/bench_dir.c \
+	tools/bench_end.c tools/bench_events.c tools/bench_exec.c tools/bench_fault.c tools/bench_files.c \
+	tools/bench_flat.c tools/bench_fleet.c tools/bench_http.c tools/bench_keeper.c tools/bench_limits.c \
+	tools/bench_options.c tools/bench_peer.c tools/bench_plan.c tools/bench_plot.c tools/bench_ratios.c tools/bench_recovery.c \
+	tools/bench_restart.c tools/bench_row.c tools/bench_rows.c tools/bench_run.c tools/bench_samples.c tools/bench_scale.c \
+	tools/bench_summarize.c tools/bench_summary.c tools/bench_table.c tools/bench_tar.c tools/bench_top.c \
+	tools/bench_turn.c tools/bench_turns.c tools/sbxbench.c
+
+BENCH_NEEDS := $(filter-out tools/sbxtop.c,$(TOP_SRC)) $(TOP_NEEDS) tools/cli_signals.c
 
 SBXD_SRC := $(SUPERVISOR_SRC) $(POOL_SRC) $(CONFIG_SRC)
 
 # ---- programs ------------------------------------------------------------------------------------------------------
 
 OBJ := build/obj
-PROGRAMS := build/sbxd build/sbx-worker build/sbx-guest build/sbx-files build/sbxctl build/sbxtop
+PROGRAMS := build/sbxd build/sbx-worker build/sbx-guest build/sbx-files build/sbxctl build/sbxtop build/sbxbench
 
 CORE_SRC := $(LIB_SRC) $(SHM_SRC) $(WIRE_SRC)
 WORKER_LIBS := -larchive -ljansson $(HTTP_LIBS) -lseccomp -lcrypto -pthread
 SBXD_LIBS := -ljansson $(HTTP_LIBS) -lyaml -lbsd -lcrypto -pthread
 CTL_LIBS := -ljansson $(HTTP_LIBS) -lbsd -lcrypto -pthread
 TOP_LIBS := -lncursesw -ltinfo $(CTL_LIBS)
+BENCH_LIBS := $(TOP_LIBS) -lm
 obj = $(patsubst %.c,$(OBJ)/%.o,$(1))
 
 .PHONY: all
@@ -161,6 +167,10 @@ build/sbxctl: $(call obj,$(CTL_SRC) $(CORE_SRC) $(DIGEST_SRC))
 build/sbxtop: $(call obj,$(TOP_SRC) $(TOP_NEEDS) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)
 	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(TOP_LIBS)
+
+build/sbxbench: $(call obj,$(BENCH_SRC) $(BENCH_NEEDS) $(CORE_SRC) $(DIGEST_SRC))
+	$(call say,LINK)
+	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(BENCH_LIBS)
 
 $(OBJ)/%.o: %.c
 	@mkdir -p $(@D)
@@ -206,14 +216,14 @@ CHK_LDFLAGS := -pie $(if $(SAN),-fsanitize=$(SAN))
 chk = $(patsubst %.c,$(CHK)/obj/%.o,$(1))
 
 TESTED_SRC := $(CORE_SRC) $(DIGEST_SRC) $(DRIVER_SRC) $(WORKER_SRC) $(SBXD_SRC) $(GUEST_SRC) $(FILES_SRC) \
-	$(filter-out tools/sbxctl.c tools/sbxtop.c,$(CTL_SRC) $(TOP_SRC))
+	$(filter-out tools/sbxctl.c tools/sbxtop.c tools/sbxbench.c,$(CTL_SRC) $(TOP_SRC) $(BENCH_SRC))
 # Threads meet in the table and in the log. What starts whole processes gains nothing from SAN=thread.
 SAN_THREAD := $(filter thread,$(SAN))
 UNIT_DIRS := $(if $(SAN_THREAD),lib shm supervisor tools wire,*)
 UNIT_SRC := $(sort $(wildcard $(UNIT_DIRS:%=tests/unit/%/test_*.c)))
 UNIT_BIN := $(patsubst tests/%.c,$(CHK)/%,$(UNIT_SRC))
 TEST_LIBS := -lcmocka -larchive -lncursesw -ltinfo -ljansson $(HTTP_LIBS) -lpcre2-8 -lyaml -lbsd -lcrypto -lseccomp \
-	-lwslay -pthread
+	-lwslay -lm -pthread
 
 $(CHK)/sbxd: $(call chk,supervisor/main.c $(SBXD_SRC) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)
@@ -230,6 +240,10 @@ $(CHK)/sbxctl: $(call chk,$(CTL_SRC) $(CORE_SRC) $(DIGEST_SRC))
 $(CHK)/sbxtop: $(call chk,$(TOP_SRC) $(TOP_NEEDS) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)
 	$(Q)$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^ $(TOP_LIBS)
+
+$(CHK)/sbxbench: $(call chk,$(BENCH_SRC) $(BENCH_NEEDS) $(CORE_SRC) $(DIGEST_SRC))
+	$(call say,LINK)
+	$(Q)$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^ $(BENCH_LIBS)
 
 $(CHK)/sbx-guest $(CHK)/sbx-files: $(CHK)/%: build/%
 	@mkdir -p $(@D)
@@ -332,7 +346,7 @@ fuzz: $(FUZZ_BIN)
 
 # ---- tests ---------------------------------------------------------------------------------------------------------
 
-CHECK_PROGRAMS := $(CHK)/sbxd $(CHK)/sbx-worker $(CHK)/sbx-guest $(CHK)/sbx-files $(CHK)/sbxctl $(CHK)/sbxtop
+CHECK_PROGRAMS := $(CHK)/sbxd $(CHK)/sbx-worker $(CHK)/sbx-guest $(CHK)/sbx-files $(CHK)/sbxctl $(CHK)/sbxtop $(CHK)/sbxbench
 INTEG := $(sort $(patsubst tests/integ/%.py,%,$(wildcard tests/integ/test_*.py)))
 
 # What check runs after building. Sanitized programs do not run under valgrind.
@@ -359,7 +373,7 @@ integ: check-programs
 # sbxd under valgrind, over the integration tests whose daemon is not restarted (tests/valgrind/pidfd.c says why).
 VALGRIND := valgrind --error-exitcode=99 --leak-check=full --track-fds=yes --trace-children=no
 VALGRIND_TESTS := $(filter-out test_config test_config_api test_limits test_metrics test_user test_restart \
-	test_reports test_behaviour test_boxes_restart test_exec_restart test_tcp_restart test_tcp_start,$(INTEG))
+	test_reports test_behaviour test_bench test_boxes_restart test_exec_restart test_tcp_restart test_tcp_start,$(INTEG))
 VALGRIND_SHORT := test_main_job test_run test_faults
 
 $(CHK)/valgrind_pidfd.so: tests/valgrind/pidfd.c
@@ -415,16 +429,11 @@ deps:
 
 # ---- benchmarks ----------------------------------------------------------------------------------------------------
 
-BENCH_NEEDS := $(filter-out tools/sbxtop.c,$(TOP_SRC)) $(TOP_NEEDS) $(CORE_SRC) $(DIGEST_SRC)
-
-build/sbx-bench: $(call obj,$(BENCH_SRC) $(BENCH_NEEDS))
-	$(call say,LINK)
-	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(TOP_LIBS)
-
-# What takes seconds; WHAT="restart flat": those sections, with BOXES= boxes.
+# A fixed selection, written to docs/benchmarks.md and quoted in README.md; SCOPES=10,100: so many, and not up to 10,000.
+# WHAT="restart flat": those sections of `sbxbench ratios`, printed, with BOXES= boxes.
 .PHONY: bench
-bench: all build/sbx-bench
-	$(Q)build/sbx-bench $(if $(BOXES),-n $(BOXES)) $(WHAT)
+bench: all
+	$(Q)$(if $(WHAT),build/sbxbench ratios $(if $(BOXES),--boxes $(BOXES)) $(WHAT),tools/benchmarks.sh $(if $(SCOPES),--scopes $(SCOPES)))
 
 # ---- keeping house -------------------------------------------------------------------------------------------------
 
@@ -448,7 +457,7 @@ compdb:
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/sbxd
-	install -m 755 build/sbxd build/sbxctl build/sbxtop $(DESTDIR)$(PREFIX)/bin
+	install -m 755 build/sbxd build/sbxctl build/sbxtop build/sbxbench $(DESTDIR)$(PREFIX)/bin
 	install -m 755 build/sbx-worker build/sbx-guest build/sbx-files $(DESTDIR)$(PREFIX)/libexec/sbxd
 	for s in 1 5 8; do install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man$$s docs/*.$$s; done
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/sbxd README.md docs/*.md docs/openapi.yaml
@@ -471,7 +480,8 @@ help:
 	@echo "make model           every state of the scope mutex under crashes (spin)"
 	@echo "make sim-mutations   the simulator finds what is done wrong to the pool on purpose"
 	@echo "make fuzz T=60       each fuzz target for T seconds"
-	@echo "make bench           speed, as ratios to baselines of the same run; WHAT=restart BOXES=1000: one section"
+	@echo "make bench           a fixed selection of measurements, into docs/benchmarks.md; SCOPES=10,100,1000: no more scopes"
+	@echo "  WHAT='warm restart' BOXES=1000: only ratios to baselines of the same run, printed"
 	@echo "make screenshot      docs/sbxtop.svg anew, from a real run (as root)"
 	@echo "make format | format-check | tidy | deps-check | compdb"
 	@echo "make install DESTDIR= PREFIX=/usr/local"

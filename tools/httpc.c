@@ -1,4 +1,4 @@
-/* httpc: a blocking HTTP client over a Unix socket. sbxctl; when it dies the service sees its
+/* httpc: a blocking HTTP client over a Unix socket. sbxctl, sbxbench; when it dies the service sees its
  * connection close, and ends what was done for it. */
 #include "tools/httpc.h"
 
@@ -164,6 +164,7 @@ static int send_request(
     struct httpc *c, const struct httpc_request *req, uint64_t deadline, struct err *err)
 {
 	struct buf head;
+	bool with_body;
 	int rc;
 
 	buf_init(&head, HEAD_SIZE);
@@ -174,11 +175,13 @@ static int send_request(
 		    req->body_len);
 	if (rc == 0)
 		rc = buf_puts(&head, "\r\n");
+	/* A short body goes with the head: the service is woken once. */
+	with_body = rc == 0 && req->body && buf_append(&head, req->body, req->body_len) == 0;
 	if (rc < 0)
 		rc = err_set(err, -rc, "the request does not fit: %.80s", req->path);
 	if (rc == 0)
 		rc = send_bytes(c, buf_head(&head), head.len, deadline, err);
-	if (rc == 0 && req->body)
+	if (rc == 0 && req->body && !with_body)
 		rc = send_bytes(c, req->body, req->body_len, deadline, err);
 	buf_free(&head);
 	return rc;
