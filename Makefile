@@ -85,8 +85,8 @@ SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_bo
 	supervisor/settings.c supervisor/spawn.c supervisor/usage.c supervisor/worker_adopt.c supervisor/worker_link.c \
 	supervisor/worker_msg.c supervisor/worker_start.c
 GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_path.c guest/file_read.c \
-	guest/file_sync.c guest/file_write.c guest/kill.c guest/mux.c guest/mux_input.c guest/out.c guest/path.c \
-	guest/shim.c guest/shim_run.c guest/sink.c guest/stop.c guest/sys_clone.c guest/text.c guest/tree.c \
+	guest/file_sync.c guest/file_target.c guest/file_write.c guest/kill.c guest/mux.c guest/mux_input.c guest/out.c \
+	guest/path.c guest/shim.c guest/shim_run.c guest/sink.c guest/stop.c guest/sys_clone.c guest/text.c guest/tree.c \
 	guest/users.c
 FILES_SRC := guest/files/emit.c guest/files/glob.c guest/files/grep.c guest/files/ignore.c guest/files/lines.c \
 	guest/files/list.c guest/files/match.c guest/files/options.c guest/files/pack.c guest/files/pack_file.c \

@@ -48,6 +48,22 @@ struct file_writer {
 	char name[256]; /* in the directory */
 };
 
+/*
+ * What is written to, by w->append, set_mode and mode (all set before; fd and dir_fd -1): a new
+ * file beside the one at path, which is opened in its directory, or that one. 0 or an errno; what
+ * was opened is file_target_close()'s in both cases.
+ */
+int file_target_open(int root_fd, struct file_writer *w, const char *path);
+
+/* Gives it the mode and the owner that it shall have. 0 or an errno. */
+int file_target_dress(struct file_writer *w);
+
+/* Its content is complete: gives it its name. 0 or an errno. */
+int file_target_name(struct file_writer *w);
+
+/* Closes it; what has no name yet is removed, an append taken back. */
+void file_target_close(struct file_writer *w);
+
 extern const struct operation file_read_operation;
 extern const struct operation file_write_operation;
 extern const struct operation file_path_operation;

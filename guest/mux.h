@@ -2,9 +2,10 @@
  * mux: the one loop of sbx-guest, its channels, and what a kind of operation looks like to it.
  *
  * START HERE in guest/. mux_input.c takes frames from the worker and hands them to the operation
- * of their channel; mux.c waits and steps operations; command.c, file_read.c, file_write.c and
- * file_path.c are the operations; shim.c keeps the tree of a command together and kill.c ends it;
- * stop.c ends all of them. If we die here, PID 1 dies and the kernel ends the whole box.
+ * of their channel; mux.c waits and steps operations; command.c, file_read.c, file_write.c
+ * (file_target.c: to where) and file_path.c are the operations; shim.c keeps the tree of a command
+ * together and kill.c ends it; stop.c ends all of them. If we die here, PID 1 dies and the kernel
+ * ends the whole box.
  */
 #ifndef SBXD_GUEST_MUX_H
 #define SBXD_GUEST_MUX_H
