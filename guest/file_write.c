@@ -20,6 +20,8 @@ static void write_drop(struct guest *g, struct channel *c)
 
 	if (w->flusher != NULL)
 		shim_release(&g->shims, w->flusher);
+	path_close(&w->pipe[0]);
+	path_close(&w->pipe[1]);
 	file_target_close(w);
 }
 
@@ -44,7 +46,7 @@ static int write_open(struct guest *g, struct channel *c, const uint8_t *request
 	char path[PATH_LEN_MAX + 1];
 	int err;
 
-	*w = (struct file_writer){.fd = -1, .dir_fd = -1};
+	*w = (struct file_writer){.fd = -1, .dir_fd = -1, .pipe = {-1, -1}};
 	if (n < sizeof(aw))
 		return -EBADMSG;
 	memcpy(&aw, request, sizeof(aw));
@@ -62,8 +64,11 @@ static int write_open(struct guest *g, struct channel *c, const uint8_t *request
 	w->set_mode = (aw.flags & AGENT_WRITE_MODE) != 0;
 	w->mode = aw.mode != 0 || w->set_mode ? aw.mode & 07777U : WRITE_NEW_MODE;
 	err = file_target_open(g->root_fd, w, path);
-	if (err != 0)
+	if (err != 0) {
 		write_fail(g, c, path, err);
+		return 0;
+	}
+	c->pours = file_pour_begin(w);
 	return 0;
 }
 
@@ -75,26 +80,40 @@ static void write_fail_now(struct guest *g, struct channel *c, int err)
 static int write_data(struct guest *g, struct channel *c, const uint8_t *bytes, size_t n)
 {
 	struct file_writer *w = &c->u.writer;
-	size_t at = 0;
+	int err;
 
-	if (n > w->size - w->done) {
+	if (n > w->size - w->done - w->piped) {
 		mux_fail_str(g, c, AGENT_E_INVALID, 0, "more bytes came than were announced");
 		return 0;
 	}
-	while (at < n) {
-		ssize_t done = write(w->fd, bytes + at, n - at);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0) {
-			write_fail_now(g, c, done < 0 ? errno : EIO);
-			return 0;
-		}
-		at += (size_t)done;
-		w->done += (uint64_t)done;
-	}
-	mux_consumed(g, c, n);
+	err = file_pour_end(w);
+	if (err == 0)
+		err = file_put(w, bytes, n);
+	if (err != 0)
+		write_fail_now(g, c, err);
+	else
+		mux_consumed(g, c, n);
 	return 0;
+}
+
+static ssize_t write_pour(struct guest *g, struct channel *c, int stream, size_t n)
+{
+	struct file_writer *w = &c->u.writer;
+	uint64_t before = w->done;
+	ssize_t got = -EINVAL;
+	int err = 0;
+
+	if (n <= w->size - w->done - w->piped)
+		got = file_pour(w, stream, n, &err);
+	if (err != 0) {
+		write_fail_now(g, c, err);
+		return got;
+	}
+	mux_consumed(g, c, (size_t)(w->done - before));
+	if (got != -EINVAL)
+		return got;
+	c->pours = false; /* write_data() tells, or it is a stream that cannot be spliced */
+	return -EAGAIN;
 }
 
 /* The content is on disk: gives it its name and ends the channel. */
@@ -124,11 +143,13 @@ static int write_eof(struct guest *g, struct channel *c)
 	struct file_writer *w = &c->u.writer;
 	int err;
 
-	if (w->size != UINT64_MAX && w->done < w->size) {
+	if (w->size != UINT64_MAX && w->done + w->piped < w->size) {
 		mux_fail_str(g, c, AGENT_E_SHORT, 0, "fewer bytes came than were announced");
 		return 0;
 	}
-	err = file_target_dress(w);
+	err = file_pour_end(w);
+	if (err == 0)
+		err = file_target_dress(w);
 	if (err != 0) {
 		write_fail_now(g, c, err);
 		return 0;
@@ -180,6 +201,7 @@ static void write_wait(struct guest *g, struct channel *c, struct pollfd *w, uin
 const struct operation file_write_operation = {
     .open = write_open,
     .data = write_data,
+    .pour = write_pour,
     .eof = write_eof,
     .close = write_close,
     .wait = write_wait,
