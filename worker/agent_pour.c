@@ -52,6 +52,15 @@ void link_close_pour(struct agent_link *l)
 	l->pour.left = 0;
 }
 
+static bool open_pipe(int pipe[2])
+{
+	if (pipe2(pipe, O_CLOEXEC | O_NONBLOCK) < 0)
+		return false;
+	/* One call moves no more than this; where less is allowed there are more calls. */
+	(void)fcntl(pipe[1], F_SETPIPE_SZ, (int)AGENT_DATA_MAX);
+	return true;
+}
+
 ssize_t agent_chan_pour(struct agent_chan *c, int fd, size_t n)
 {
 	struct agent_link *l = c->link;
@@ -59,10 +68,10 @@ ssize_t agent_chan_pour(struct agent_chan *c, int fd, size_t n)
 
 	if (!l || l->broken || l->out.len || l->pour.left || n > c->credit)
 		return -EOPNOTSUPP;
-	if (l->pour.pipe[0] < 0 && pipe2(l->pour.pipe, O_CLOEXEC | O_NONBLOCK) < 0)
+	if (l->pour.pipe[0] < 0 && !open_pipe(l->pour.pipe))
 		return -EOPNOTSUPP;
-	if (n > AGENT_PAYLOAD_MAX)
-		n = AGENT_PAYLOAD_MAX;
+	if (n > AGENT_DATA_MAX)
+		n = AGENT_DATA_MAX;
 	got = splice(fd, NULL, l->pour.pipe[1], NULL, n, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 	if (got <= 0)
 		return got < 0 ? -errno : 0;

@@ -74,7 +74,7 @@ static void test_write_chunked(void **state)
 /* Many windows of body: the client is read only as the guest takes it. */
 static void test_write_follows_credit(void **state)
 {
-	static uint8_t payload[AGENT_PAYLOAD_MAX];
+	static uint8_t payload[AGENT_DATA_MAX];
 	static char block[100001];
 	struct harness *h = *state;
 	size_t total = 30 * 100000;
