@@ -57,7 +57,8 @@ DRIVER_SRC := drivers/driver_site.c \
 	drivers/namespace/probe.c drivers/namespace/rootfs.c drivers/namespace/site.c drivers/namespace/start.c \
 	drivers/namespace/start_setup.c \
 	drivers/namespace/sweep.c drivers/namespace/userns.c drivers/registry.c
-WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worker/agent_pipe.c worker/arg_limits.c \
+WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worker/agent_pipe.c \
+	worker/agent_pour.c worker/arg_limits.c \
 	worker/boot.c worker/box.c worker/box_adopt.c worker/box_check.c worker/box_end.c worker/box_stop.c \
 	worker/command_request.c worker/confine.c worker/confine_filter.c worker/conn.c worker/conn_body.c \
 	worker/conn_open.c worker/conn_reply.c worker/conn_upgrade.c worker/conn_ws.c worker/control_link.c \
@@ -98,10 +99,10 @@ SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_bo
 	supervisor/reconcile.c supervisor/record.c supervisor/restore.c supervisor/routes.c supervisor/service.c \
 	supervisor/settings.c supervisor/spawn.c supervisor/usage.c supervisor/worker_adopt.c supervisor/worker_link.c \
 	supervisor/worker_msg.c supervisor/worker_start.c
-GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_path.c guest/file_read.c \
-	guest/file_sync.c guest/file_write.c guest/kill.c guest/mux.c guest/mux_input.c guest/out.c guest/path.c \
-	guest/shim.c guest/shim_run.c guest/sink.c guest/stop.c guest/sys_clone.c guest/text.c guest/tree.c \
-	guest/users.c
+GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_path.c guest/file_pour.c \
+	guest/file_read.c guest/file_sync.c guest/file_target.c guest/file_write.c guest/kill.c guest/mux.c \
+	guest/mux_input.c guest/mux_receive.c guest/out.c guest/path.c guest/shim.c guest/shim_run.c guest/sink.c \
+	guest/stop.c guest/sys_clone.c guest/text.c guest/tree.c guest/users.c
 FILES_SRC := guest/files/emit.c guest/files/glob.c guest/files/grep.c guest/files/ignore.c guest/files/lines.c \
 	guest/files/list.c guest/files/match.c guest/files/options.c guest/files/pack.c guest/files/pack_file.c \
 	guest/files/pack_links.c guest/files/regex.c guest/files/remove.c guest/files/root.c guest/files/unpack.c \

@@ -63,7 +63,7 @@ struct row {
 	const char *baseline;
 	double value;
 	double base;
-	double p95; /* 0: there is none */
+	double p95;   /* 0: there is none */
 	double bound; /* the ratio that is asked for; 0: none is */
 	bool at_least;
 };
@@ -88,14 +88,15 @@ double bench_ms(uint64_t ns);
  * each for the whole size). ---- */
 
 void base_ping_pong(struct samples *s, size_t n, size_t bytes);
-/* As vfork(), the guest and the namespace driver do: fn runs in a new process that shares our memory,
- * while we wait, until it execs or ends. flags: CLONE_NEW*. For one thread. The pid, -1 with errno. */
+/* As vfork(), the guest and the namespace driver do: fn runs in a new process that shares our
+ * memory, while we wait, until it execs or ends. flags: CLONE_NEW*. For one thread. The pid, -1
+ * with errno. */
 pid_t base_vfork(int (*fn)(void *arg), void *arg, int flags);
 
 void base_spawn(struct samples *s, size_t n, const char *const argv[]); /* vfork, exec, wait */
 
-/* A process that ends at once, in new namespaces (CLONE_NEW*), made as the namespace driver makes it.
- * 0, or -EPERM when this user may not. */
+/* A process that ends at once, in new namespaces (CLONE_NEW*), made as the namespace driver makes
+ * it. 0, or -EPERM when this user may not. */
 int base_namespaces(struct samples *s, size_t n, int flags);
 bool base_bwrap(struct samples *s, size_t n); /* false: bwrap is not installed */
 void base_stream(struct samples *s, size_t n, size_t total, size_t chunk);
