@@ -1,0 +1,40 @@
+/* cli_table: the commands of sbxctl, in the order in which they are told. Holds no state. */
+#include <string.h>
+
+#include "tools/cli.h"
+
+static const struct cli_command *const commands[] = {
+    &cli_run,
+    &cli_acquire,
+    &cli_exec,
+    &cli_release,
+    &cli_ps,
+    &cli_inspect,
+    &cli_rm,
+    &cli_pool,
+    &cli_events,
+    &cli_token,
+    &cli_shm_dump,
+    &cli_doctor,
+    &cli_shutdown,
+    &cli_help,
+};
+
+#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+const struct cli_command *cli_command_at(size_t n)
+{
+	return n < COMMANDS ? commands[n] : NULL;
+}
+
+const struct cli_command *cli_command_find(int argc, char *const *argv)
+{
+	for (size_t i = 0; argc > 0 && i < COMMANDS; i++) {
+		const struct cli_command *c = commands[i];
+
+		if (strcmp(c->name, argv[0]) == 0 &&
+		    (!c->sub || (argc > 1 && strcmp(c->sub, argv[1]) == 0)))
+			return c;
+	}
+	return NULL;
+}
