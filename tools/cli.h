@@ -108,11 +108,18 @@ extern const struct cli_command cli_release;
 extern const struct cli_command cli_ps;
 extern const struct cli_command cli_inspect;
 extern const struct cli_command cli_rm;
+extern const struct cli_command cli_cp;
+extern const struct cli_command cli_ls;
+extern const struct cli_command cli_cat;
+extern const struct cli_command cli_stat;
+extern const struct cli_command cli_glob;
+extern const struct cli_command cli_grep;
 extern const struct cli_command cli_pool;
 extern const struct cli_command cli_events;
 extern const struct cli_command cli_token;
 extern const struct cli_command cli_shm_dump;
 extern const struct cli_command cli_doctor;
+extern const struct cli_command cli_reset;
 extern const struct cli_command cli_shutdown;
 extern const struct cli_command cli_help;
 
@@ -212,6 +219,10 @@ void cli_format_bytes(uint64_t bytes, char *out, size_t size);
 
 /* From now on SIGINT, SIGTERM and SIGHUP make cli->signal_fd readable. 0 or -errno. */
 int cli_catch_signals(struct cli *cli);
+
+/* The same, and a closed stdout is an error from now on, not a signal. CLI_OK, or CLI_FAILED after
+ * it has said why. */
+int cli_prepare(struct cli *cli);
 
 /* The signal that came, 0 none. */
 int cli_caught_signal(const struct cli *cli);

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -198,16 +197,12 @@ static int events_run(struct cli *cli, int argc, char **argv)
 	int status = cli_parse_all(cli, &follow, argc, argv);
 	struct paths p;
 	struct err err = {0};
-	int rc;
 
 	if (status != CLI_OK)
 		return status;
-	rc = cli_catch_signals(cli);
-	if (rc < 0) {
-		(void)err_sys(&err, -rc, "cannot catch signals");
-		return cli_fail("events", &err);
-	}
-	(void)signal(SIGPIPE, SIG_IGN); /* fails only for numbers that are no signals */
+	status = cli_prepare(cli);
+	if (status != CLI_OK)
+		return status;
 	e.name = p.shm_name;
 	e.screen = cli_screen_of(STDOUT_FILENO);
 	/* A socket alone does not say which table belongs to it. */

@@ -1,4 +1,4 @@
-/* cli_pool: sbxctl pool and shutdown. */
+/* cli_pool: sbxctl pool, reset and shutdown. */
 #include "tools/cli.h"
 #include "tools/cli_show.h"
 #include "tools/cli_view.h"
@@ -45,6 +45,29 @@ const struct cli_command cli_pool = {
     .args = "",
     .help = "show counts, counters and latencies",
     .run = pool_run,
+};
+
+static int reset_run(struct cli *cli, int argc, char **argv)
+{
+	int status = cli_parse_all(cli, NULL, argc, argv);
+	json_t *answer = NULL;
+
+	if (status != CLI_OK)
+		return status;
+	status = cli_call(cli, "reset", "POST", "/v1/pool/reset", NULL, CLI_WAIT_S, &answer);
+	if (status == CLI_OK && cli->json)
+		(void)cli_put_json(answer); /* cli_finish() looks for errors */
+	else if (status == CLI_OK)
+		(void)printf("%lld parked\n", cli_int_at(answer, "parked"));
+	json_decref(answer);
+	return cli_finish(status);
+}
+
+const struct cli_command cli_reset = {
+    .name = "reset",
+    .args = "",
+    .help = "take back every box that is in use: they stay warm",
+    .run = reset_run,
 };
 
 static int shutdown_run(struct cli *cli, int argc, char **argv)

@@ -1,7 +1,6 @@
 /* cli_run: sbxctl run and exec. When it dies in the middle of run, the service sees its connection
  * close and takes the box back. */
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 
 #include "lib/fd.h"
@@ -17,26 +16,13 @@ static char **skip_dashes(char **argv)
 	return argv[0] && strcmp(argv[0], "--") == 0 ? argv + 1 : argv;
 }
 
-/* So that a closed stdout is seen as an error, after which the box is still given back. */
-static int prepare(struct cli *cli)
-{
-	struct err err;
-	int rc = cli_catch_signals(cli);
-
-	(void)signal(SIGPIPE, SIG_IGN); /* fails only for numbers that are no signals */
-	if (rc == 0)
-		return CLI_OK;
-	(void)err_sys(&err, -rc, "cannot catch signals");
-	return cli_fail("sbxctl", &err);
-}
-
 /* From a command line to the body of its request, which is the caller's on CLI_OK. */
 static int make_request(struct cli *cli, struct cli_command_line *line, struct buf *body)
 {
 	int status = cli_command_check(cli, line);
 
 	if (status == CLI_OK)
-		status = prepare(cli);
+		status = cli_prepare(cli);
 	if (status == CLI_OK)
 		status = cli_command_body(cli, line, body);
 	return status;

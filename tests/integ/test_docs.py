@@ -254,4 +254,4 @@ class Pages(unittest.TestCase):
         listed = source.partition("The commands are:")[2].partition(".El")[0]
         self.assertEqual(len(re.findall(r"^\.It Ic ", listed, re.M)), len(commands))
         for option in re.findall(r"(--[a-z]+) ", r.stdout.partition("Everywhere:")[2]):
-            self.assertRegex(source, rf"(?m)^\.It Fl -{option.removeprefix('--')}\b")
+            self.assertRegex(source, rf"(?m)^\.It Fl (?:\w , )?-{option.removeprefix('--')}\b")
