@@ -92,13 +92,15 @@ FILES_SRC := guest/files/emit.c guest/files/glob.c guest/files/grep.c guest/file
 	guest/files/list.c guest/files/match.c guest/files/options.c guest/files/pack.c guest/files/pack_file.c \
 	guest/files/pack_links.c guest/files/regex.c guest/files/remove.c guest/files/root.c guest/files/unpack.c \
 	guest/files/unpack_dest.c guest/files/unpack_dirs.c guest/files/unpack_file.c guest/files/walk.c
-CTL_SRC := tools/cli_boxes.c tools/cli_call.c tools/cli_cat.c tools/cli_command.c tools/cli_cp.c tools/cli_cp_in.c \
-	tools/cli_cp_out.c tools/cli_doctor.c tools/cli_events.c tools/cli_events_ask.c tools/cli_files.c \
-	tools/cli_grid.c tools/cli_help.c tools/cli_options.c tools/cli_pack.c tools/cli_pack_links.c tools/cli_place.c tools/cli_pool.c \
-	tools/cli_print.c tools/cli_progress.c tools/cli_ps.c tools/cli_run.c tools/cli_search.c tools/cli_shm.c \
-	tools/cli_show.c tools/cli_signals.c tools/cli_stream.c tools/cli_table.c tools/cli_token.c \
-	tools/cli_transfer.c tools/cli_unpack.c tools/cli_view.c tools/doctor_cgroup.c tools/doctor_host.c \
-	tools/doctor_left.c tools/httpc.c tools/httpc_send.c tools/sbxctl.c tools/top_text.c
+CTL_SRC := tools/cli_attach.c tools/cli_attach_guard.c tools/cli_attach_start.c tools/cli_boxes.c tools/cli_call.c \
+	tools/cli_cat.c tools/cli_command.c tools/cli_cp.c tools/cli_cp_in.c tools/cli_cp_out.c tools/cli_doctor.c \
+	tools/cli_events.c tools/cli_events_ask.c tools/cli_files.c tools/cli_grid.c tools/cli_help.c \
+	tools/cli_options.c tools/cli_pack.c tools/cli_pack_links.c tools/cli_place.c tools/cli_pool.c \
+	tools/cli_print.c tools/cli_progress.c tools/cli_ps.c tools/cli_run.c tools/cli_search.c tools/cli_session.c \
+	tools/cli_shm.c tools/cli_show.c tools/cli_signals.c tools/cli_stream.c tools/cli_table.c \
+	tools/cli_terminal.c tools/cli_token.c tools/cli_transfer.c tools/cli_unpack.c tools/cli_view.c \
+	tools/doctor_cgroup.c tools/doctor_host.c tools/doctor_left.c tools/httpc.c tools/httpc_send.c tools/sbxctl.c \
+	tools/top_text.c tools/ws_client.c
 
 TOP_SRC := tools/sbxtop.c tools/top_act.c tools/top_app.c tools/top_batch.c tools/top_columns.c tools/top_cpu.c \
 	tools/top_details.c tools/top_events.c tools/top_input.c tools/top_json.c tools/top_layout.c tools/top_line.c \

@@ -29,7 +29,8 @@ struct cli_command_line {
 	    {"timeout", 0, CLI_OPTION_SECONDS, CLI_LINE_AT(type, timeout), "S",                \
 		"seconds after which it is killed, with all that it started", CLI_WORD_OTHER}, \
 	    {"stdin", 'i', CLI_OPTION_FLAG, CLI_LINE_AT(type, read_stdin), NULL,               \
-		"send standard input to it", CLI_WORD_OTHER},                                  \
+		"give it our standard input as it comes; with --tty our terminal",             \
+		CLI_WORD_OTHER},                                                               \
 	{                                                                                      \
 		"tty", 0, CLI_OPTION_FLAG, CLI_LINE_AT(type, tty), NULL, "give it a terminal", \
 		    CLI_WORD_OTHER                                                             \
@@ -38,9 +39,16 @@ struct cli_command_line {
 /* Checks what was given. CLI_OK, or CLI_USAGE after it has said what is wrong. */
 int cli_command_check(const struct cli *cli, const struct cli_command_line *line);
 
+/* Whether it is run by cli_attach_run(): our stdin goes to it as it comes. */
+bool cli_command_attaches(const struct cli *cli, const struct cli_command_line *line);
+
+/* Writes the variables as members of an object that is open. */
+struct json_out;
+void cli_command_put_env(struct json_out *j, const struct cli_list *env);
+
 /*
- * Writes the request's body, reading our stdin to its end if asked. CLI_OK, CLI_FAILED after it
- * has said why, or 128+N when a signal came.
+ * Writes the request's body, reading our stdin to its end if asked, or nothing if it attaches.
+ * CLI_OK, CLI_FAILED after it has said why, or 128+N when a signal came.
  */
 int cli_command_body(const struct cli *cli, const struct cli_command_line *line, struct buf *out);
 

@@ -26,8 +26,8 @@ static void test_run_acquires_runs_and_releases(void **state)
 	(void)state;
 	fake_start(&f, answers);
 	CLI_RUN(&r, &cli_run, f.socket, "in\n", "-u", "alice", "-t", "t1", "-e", "A=1", "-e",
-	    "B=x=y", "-e", "A=2", "-w", "/tmp", "--timeout", "9.5", "-i", "--tty", "--", "prog",
-	    "--flag", "a b");
+	    "B=x=y", "-e", "A=2", "-w", "/tmp", "--timeout", "9.5", "--tty", "--", "prog", "--flag",
+	    "a b");
 	assert_string_equal(r.err, "\xff");
 	assert_string_equal(r.out, "hello\n");
 	assert_int_equal(r.status, 3);
@@ -36,10 +36,10 @@ static void test_run_acquires_runs_and_releases(void **state)
 	    "{\"user_id\":\"alice\",\"thread_id\":\"t1\",\"release_on_disconnect\":true}"));
 	assert_non_null(strstr(f.log->asked, "POST /v1/boxes/b%3A1/run HTTP/1.1\r\n"));
 	assert_non_null(strstr(f.log->asked, "Accept: application/x-ndjson\r\n"));
-	assert_non_null(strstr(f.log->asked,
-	    "{\"argv\":[\"prog\",\"--flag\",\"a "
-	    "b\"],\"env\":{\"B\":\"x=y\",\"A\":\"2\"},\"cwd\":\"/tmp\","
-	    "\"timeout_seconds\":9.500,\"tty\":true,\"stdin_base64\":\"aW4K\"}"));
+	assert_non_null(
+	    strstr(f.log->asked, "{\"argv\":[\"prog\",\"--flag\",\"a "
+				 "b\"],\"env\":{\"B\":\"x=y\",\"A\":\"2\"},\"cwd\":\"/tmp\","
+				 "\"timeout_seconds\":9.500,\"tty\":true}"));
 	assert_non_null(strstr(f.log->asked, "POST /v1/boxes/b%3A1/release HTTP/1.1\r\n"));
 	assert_non_null(strstr(f.log->asked, "{\"lease_id\":\"00000000000000aa\"}"));
 	fake_stop(&f);
@@ -162,7 +162,8 @@ static void test_json_prints_the_whole_answer(void **state)
 
 	(void)state;
 	fake_start(&f, answers);
-	CLI_RUN(&r, &cli_exec, f.socket, NULL, "--json", "box", "prog");
+	CLI_RUN(&r, &cli_exec, f.socket, "in\n", "--json", "-i", "box", "prog");
+	assert_non_null(strstr(f.log->asked, "{\"argv\":[\"prog\"],\"stdin_base64\":\"aW4K\"}"));
 	assert_string_equal(r.err, "");
 	assert_int_equal(r.status, 4);
 	assert_non_null(strstr(r.out, "\"exit_code\": 4"));
