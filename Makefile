@@ -62,7 +62,7 @@ WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worke
 	worker/exec_request.c worker/exec_start.c worker/files_download.c worker/files_glob.c worker/files_grep.c \
 	worker/files_helper.c worker/files_json.c worker/files_list.c worker/files_path.c worker/files_path_request.c \
 	worker/files_query.c worker/files_read.c worker/files_remove.c worker/files_tar.c worker/files_upload.c \
-	worker/files_walk.c worker/files_write.c worker/janitor.c worker/op.c worker/report.c worker/route.c \
+	worker/files_walk.c worker/files_write.c worker/janitor.c worker/offline.c worker/op.c worker/report.c worker/route.c \
 	worker/run.c worker/run_buffer.c worker/run_request.c worker/run_stream.c worker/service.c \
 	worker/tar_in.c worker/tar_in_member.c worker/tar_out.c
 POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_due.c supervisor/pool_lease.c \
@@ -94,13 +94,14 @@ FILES_SRC := guest/files/emit.c guest/files/glob.c guest/files/grep.c guest/file
 	guest/files/unpack_dest.c guest/files/unpack_dirs.c guest/files/unpack_file.c guest/files/walk.c
 CTL_SRC := tools/cli_attach.c tools/cli_attach_guard.c tools/cli_attach_start.c tools/cli_boxes.c tools/cli_call.c \
 	tools/cli_cat.c tools/cli_command.c tools/cli_cp.c tools/cli_cp_in.c tools/cli_cp_out.c tools/cli_doctor.c \
-	tools/cli_events.c tools/cli_events_ask.c tools/cli_files.c tools/cli_grid.c tools/cli_help.c \
+	tools/cli_events.c tools/cli_events_ask.c tools/cli_files.c tools/cli_gc.c tools/cli_grid.c tools/cli_help.c \
 	tools/cli_options.c tools/cli_pack.c tools/cli_pack_links.c tools/cli_place.c tools/cli_pool.c \
 	tools/cli_print.c tools/cli_progress.c tools/cli_ps.c tools/cli_run.c tools/cli_search.c tools/cli_session.c \
 	tools/cli_shm.c tools/cli_show.c tools/cli_signals.c tools/cli_stream.c tools/cli_table.c \
 	tools/cli_terminal.c tools/cli_token.c tools/cli_transfer.c tools/cli_unpack.c tools/cli_view.c \
-	tools/doctor_cgroup.c tools/doctor_host.c tools/doctor_left.c tools/httpc.c tools/httpc_send.c tools/sbxctl.c \
-	tools/top_text.c tools/ws_client.c
+	tools/doctor_access.c tools/doctor_cgroup.c tools/doctor_host.c tools/doctor_kernel.c tools/doctor_left.c \
+	tools/doctor_programs.c tools/gc_find.c tools/gc_holders.c tools/gc_remove.c tools/host_cgroup.c \
+	tools/host_program.c tools/httpc.c tools/httpc_send.c tools/sbxctl.c tools/top_text.c tools/ws_client.c
 
 TOP_SRC := tools/sbxtop.c tools/top_act.c tools/top_app.c tools/top_batch.c tools/top_columns.c tools/top_cpu.c \
 	tools/top_details.c tools/top_events.c tools/top_input.c tools/top_json.c tools/top_layout.c tools/top_line.c \

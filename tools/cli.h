@@ -119,6 +119,7 @@ extern const struct cli_command cli_events;
 extern const struct cli_command cli_token;
 extern const struct cli_command cli_shm_dump;
 extern const struct cli_command cli_doctor;
+extern const struct cli_command cli_gc;
 extern const struct cli_command cli_reset;
 extern const struct cli_command cli_shutdown;
 extern const struct cli_command cli_help;

@@ -34,18 +34,6 @@ void doctor_say(
 	(void)json_array_append_new(d->findings, o);
 }
 
-bool doctor_is_live(const struct doctor *d, const char *name)
-{
-	for (size_t i = 0; i < d->live_count; i++) {
-		size_t n = strlen(d->live[i]);
-
-		if (strncmp(name, "sbxd-", 5) == 0 && strncmp(name + 5, d->live[i], n) == 0 &&
-		    (name[5 + n] == '\0' || name[5 + n] == '-'))
-			return true;
-	}
-	return false;
-}
-
 static void check_service(struct doctor *d)
 {
 	const struct httpc_request req = {.method = "GET", .path = "/v1/pool"};
@@ -76,14 +64,20 @@ static const struct {
 	void (*check)(struct doctor *d);
 } checks[] = {
     {"service", check_service},
+    {"configuration", doctor_config},
+    {"access", doctor_access},
     {"user namespaces", doctor_namespaces},
+    {"namespaces", doctor_namespace_counts},
     {"overlayfs", doctor_overlay},
     {"seccomp", doctor_seccomp},
+    {"landlock", doctor_landlock},
+    {"memfd", doctor_memfd},
     {"cgroups", doctor_cgroups},
+    {"processes", doctor_pids},
+    {"descriptors", doctor_files},
     {"/dev/shm", doctor_shm_space},
-    {"tables", doctor_segments},
-    {"left cgroups", doctor_left_cgroups},
-    {"left processes", doctor_processes},
+    {"drivers", doctor_drivers},
+    {"instances", doctor_left},
 };
 
 static void put_finding(const struct cli_screen *screen, const json_t *f)

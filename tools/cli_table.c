@@ -22,6 +22,7 @@ static const struct cli_command *const commands[] = {
     &cli_token,
     &cli_shm_dump,
     &cli_doctor,
+    &cli_gc,
     &cli_reset,
     &cli_shutdown,
     &cli_help,
