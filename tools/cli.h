@@ -122,13 +122,16 @@ extern const struct cli_command cli_doctor;
 extern const struct cli_command cli_gc;
 extern const struct cli_command cli_reset;
 extern const struct cli_command cli_shutdown;
+extern const struct cli_command cli_completion;
 extern const struct cli_command cli_help;
+extern const struct cli_command cli_complete;
 
 /* The n-th command, NULL past the last (cli_table.c). */
 const struct cli_command *cli_command_at(size_t n);
 
-/* The command that these words begin with, NULL when there is none. */
-const struct cli_command *cli_command_find(int argc, char *const *argv);
+/* The command of that name and, where it has one, second word (NULL: none is given). NULL when
+ * there is none. */
+const struct cli_command *cli_command_find(const char *name, const char *second);
 
 /* ---- options (cli_options.c) ---- */
 

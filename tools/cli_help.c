@@ -117,7 +117,7 @@ static int help(struct cli *cli, int argc, char **argv)
 
 	if (at < 0)
 		return -at;
-	about = cli_command_find(argc - at, argv + at);
+	about = at < argc ? cli_command_find(argv[at], argv[at + 1]) : NULL;
 	if (at < argc && !about)
 		return cli_usage(cli, "unknown command '%s'", argv[at]);
 	cli_put_help(stdout, about);

@@ -25,7 +25,9 @@ static const struct cli_command *const commands[] = {
     &cli_gc,
     &cli_reset,
     &cli_shutdown,
+    &cli_completion,
     &cli_help,
+    &cli_complete,
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -35,13 +37,13 @@ const struct cli_command *cli_command_at(size_t n)
 	return n < COMMANDS ? commands[n] : NULL;
 }
 
-const struct cli_command *cli_command_find(int argc, char *const *argv)
+const struct cli_command *cli_command_find(const char *name, const char *second)
 {
-	for (size_t i = 0; argc > 0 && i < COMMANDS; i++) {
+	for (size_t i = 0; i < COMMANDS; i++) {
 		const struct cli_command *c = commands[i];
 
-		if (strcmp(c->name, argv[0]) == 0 &&
-		    (!c->sub || (argc > 1 && strcmp(c->sub, argv[1]) == 0)))
+		if (strcmp(c->name, name) == 0 &&
+		    (!c->sub || (second && strcmp(c->sub, second) == 0)))
 			return c;
 	}
 	return NULL;

@@ -62,7 +62,7 @@ int main(int argc, char **argv)
 		return cli_finish(CLI_OK);
 	}
 	at = skip_leading_options(argc, argv);
-	cli.command = argc > 1 ? cli_command_find(argc - at, argv + at) : NULL;
+	cli.command = argc > 1 ? cli_command_find(argv[at], argv[at + 1]) : NULL;
 	if (!cli.command) {
 		if (argc > 1)
 			(void)fprintf(stderr, "sbxctl: unknown command '%s'\n", argv[at]);
