@@ -55,36 +55,45 @@ void cli_complete_boxes(const struct cli *cli, const char *typed, const char *su
 	json_decref(answer);
 }
 
+/* What is in a directory of a box, or NULL. */
+static json_t *ask_folder(const struct cli *cli, const char *box, const char *folder)
+{
+	json_t *answer = NULL;
+	struct buf path;
+
+	buf_init(&path, PATH_MAX_LEN);
+	if (cli_place_put(&path, box, "/fs/list", folder) == 0)
+		answer = ask(cli, (const char *)buf_head(&path));
+	buf_free(&path);
+	return answer;
+}
+
 /* The entries of the directory of `typed`, each behind `prefix` and that directory. */
 static void put_paths(const struct cli *cli, const char *box, const char *prefix, const char *typed)
 {
 	const char *slash = strrchr(typed, '/');
 	size_t n = slash ? (size_t)(slash - typed) + 1 : 0;
 	char *folder = n > 1 ? strndup(typed, n - 1) : strdup("/");
-	json_t *answer = NULL;
-	struct buf path;
+	json_t *answer = slash && folder ? ask_folder(cli, box, folder) : NULL;
 	json_t *e;
 	size_t i;
 
-	buf_init(&path, PATH_MAX_LEN);
-	if (n > 0 && folder && cli_place_put(&path, box, "/fs/list", folder) == 0)
-		answer = ask(cli, (const char *)buf_head(&path));
 	json_array_foreach(cli_walk(json_object_get(answer, "entries")), i, e)
 	{
 		bool is_folder = !strcmp(cli_text_at(e, "type"), "directory");
 		char *name = cli_name_at(e, "path");
 		char *word = NULL;
 
-		if (name && asprintf(&word, "%s%.*s%s%s", prefix, (int)n, typed, name,
-				is_folder ? "/" : "") < 0)
+		if (name && strncmp(name, typed + n, strlen(typed + n)) == 0 &&
+		    asprintf(
+			&word, "%s%.*s%s%s", prefix, (int)n, typed, name, is_folder ? "/" : "") < 0)
 			word = NULL;
-		if (word && strncmp(name, slash + 1, strlen(slash + 1)) == 0)
+		if (word)
 			cli_complete_put("", 0, "", word, cli_text_at(e, "type"));
 		free(word);
 		free(name);
 	}
 	json_decref(answer);
-	buf_free(&path);
 	free(folder);
 }
 

@@ -152,15 +152,17 @@ static int least_of(const struct cli_column *c, int natural)
 	return c->least > 0 && c->least < natural ? c->least : natural;
 }
 
-/* Takes a column off the widest that has more than its least. False when none has. */
+/* Takes a column off the widest that has more than its least, or, `hard`, than one. False when none
+ * has. */
 static bool shrink_one(
-    const struct cli_column *columns, const int *natural, size_t count, int *widths)
+    const struct cli_column *columns, const int *natural, size_t count, int *widths, bool hard)
 {
 	size_t widest = count;
 
 	for (size_t i = 0; i < count; i++) {
-		if (widths[i] > least_of(&columns[i], natural[i]) &&
-		    (widest == count || widths[i] > widths[widest]))
+		int least = hard ? 1 : least_of(&columns[i], natural[i]);
+
+		if (widths[i] > least && (widest == count || widths[i] > widths[widest]))
 			widest = i;
 	}
 	if (widest == count)
@@ -189,14 +191,17 @@ void cli_grid_fit(
     const struct cli_column *columns, const int *natural, size_t count, int limit, int *widths)
 {
 	bool dropped[CLI_GRID_COLUMNS] = {false};
+	bool fits;
 
 	do {
 		for (size_t i = 0; i < count; i++)
 			widths[i] = dropped[i] ? 0 : natural[i];
-		while (limit > 0 && total(widths, count) > limit &&
-		       shrink_one(columns, natural, count, widths))
-			;
-	} while (limit > 0 && total(widths, count) > limit && drop_one(columns, count, dropped));
+		do
+			fits = limit <= 0 || total(widths, count) <= limit;
+		while (!fits && shrink_one(columns, natural, count, widths, false));
+	} while (!fits && drop_one(columns, count, dropped));
+	while (!fits && shrink_one(columns, natural, count, widths, true))
+		fits = total(widths, count) <= limit;
 }
 
 static const char *text_at(const struct cli_grid *g, size_t row, size_t column)

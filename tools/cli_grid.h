@@ -66,8 +66,9 @@ void cli_grid_add(struct cli_grid *g, const struct cli_cell *cells);
 
 /*
  * Widths of columns that take so many columns each, in `limit` with a blank between them; 0: no
- * limit. What has more than its least gives, the widest first; then columns go, which get width 0.
- * The caller's arrays have `count` entries.
+ * limit. What has more than its least gives, the widest first; then columns go, which get width 0;
+ * at last those that are to stay get less than their least. The caller's arrays have `count`
+ * entries.
  */
 void cli_grid_fit(
     const struct cli_column *columns, const int *natural, size_t count, int limit, int *widths);

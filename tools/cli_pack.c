@@ -193,7 +193,7 @@ static int put_name(struct cli_pack *p, struct level *l, const char *name, struc
 		skip(p, "the name is too long");
 		return 0;
 	}
-	strcpy(p->name + l->name_len, name);
+	memcpy(p->name + l->name_len, name, strlen(name) + 1);
 	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 		skip(p, strerror(errno));
 		return 0;
@@ -230,27 +230,34 @@ static int put_content(struct cli_pack *p, struct err *err)
 	return rc < 0 ? err_sys(err, -rc, "%.200s", p->name) : 0;
 }
 
+/* The head of the directory itself. */
+static int begin(struct cli_pack *p, struct err *err)
+{
+	struct level *l = &p->levels[0];
+	struct stat st;
+
+	p->begun = true;
+	l->name_len = (size_t)snprintf(p->name, sizeof(p->name), "./");
+	if (fstat(dirfd(l->dir), &st) < 0)
+		return err_sys(err, errno, "the directory");
+	return put_entry(p, &st, NULL, err);
+}
+
 /* The next head, or some of a file, or the archive's end. */
 static int step(struct cli_pack *p, struct err *err)
 {
-	struct level *l = p->depth ? &p->levels[p->depth - 1] : NULL;
+	struct level *l;
 	const struct dirent *e;
-	struct stat st;
 
 	if (p->left > 0)
 		return put_content(p, err);
-	if (!p->begun) {
-		p->begun = true;
-		strcpy(p->name, "./");
-		l->name_len = 2;
-		if (fstat(dirfd(l->dir), &st) < 0)
-			return err_sys(err, errno, "the directory");
-		return put_entry(p, &st, NULL, err);
-	}
-	if (!l) {
+	if (!p->begun)
+		return begin(p, err);
+	if (p->depth == 0) {
 		p->ended = true;
 		return tar_zeros_put(&p->out, (size_t)2 * TAR_BLOCK);
 	}
+	l = &p->levels[p->depth - 1];
 	e = readdir(l->dir);
 	if (e && (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")))
 		return 0;

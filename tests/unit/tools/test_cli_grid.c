@@ -35,7 +35,7 @@ static void test_fit(void **state)
 	    {{16, 30, 20, 5}, 32, {16, 4, 4, 5}},   /* as little as they need */
 	    {{16, 30, 20, 5}, 31, {16, 6, 7, 0}},   /* N goes first, and the others have its room */
 	    {{16, 30, 20, 5}, 25, {16, 0, 8, 0}},   /* then USER */
-	    {{16, 30, 20, 5}, 10, {16, 0, 4, 0}},   /* what is to stay stays */
+	    {{16, 30, 20, 5}, 10, {5, 0, 4, 0}},    /* what is to stay stays, but less of it */
 	    {{16, 2, 3, 5}, 29, {16, 2, 3, 5}}, /* what is shorter than its least needs no more */
 	};
 
