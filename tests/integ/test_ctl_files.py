@@ -226,5 +226,24 @@ class Files(CtlTest):
         self.assertEqual(self.d.inspect(box)["state"], "warm")
 
 
+class Limits(CtlTest):
+    config = "limits:\n  file_bytes: 100000\n"
+
+    def test_what_is_too_large_is_refused_before_all_of_it_is_sent(self):
+        box = self.box("large")
+        with tempfile.TemporaryDirectory(prefix="sbxd-test-") as folder:
+            large = os.path.join(folder, "large")
+            with open(large, "wb") as f:
+                f.truncate(3_000_000_000)
+            for args in ((large, f"{box}:/tmp/x"), (folder, f"{box}:/tmp/y")):
+                r = self.ctl("cp", *args, status=125)
+                self.assertIn(b"too_large", r.stderr)
+            self.assertIn(b"too_large", self.ctl("cp", "-", f"{box}:/tmp/z", input=bytes(200_000), status=125).stderr)
+            self.d.sh(box, "truncate -s 200000 /tmp/big")
+            self.assertIn(b"too_large", self.ctl("cp", f"{box}:/tmp/big", folder, status=125).stderr)
+            self.assertEqual(os.listdir(folder), ["large"])
+        self.assertEqual(self.d.read(box, "/tmp/x").status, 404)
+
+
 if __name__ == "__main__":
     unittest.main()
