@@ -24,7 +24,7 @@ def tree_of(root):
             kind = stat.S_IFMT(st.st_mode)
             what = os.readlink(path) if stat.S_ISLNK(kind) else slurp(path, "rb") if stat.S_ISREG(kind) else b""
             mode = 0 if stat.S_ISLNK(kind) else stat.S_IMODE(st.st_mode)
-            found[os.path.relpath(path, os.fsencode(root))] = (kind, mode, what, int(st.st_mtime))
+            found[os.path.relpath(path, os.fsencode(root))] = (kind, mode, what, st.st_mtime_ns // 10**9)
     return found
 
 
