@@ -98,11 +98,11 @@ class Completion(CtlTest):
 
     # ---- in the shells ----
 
-    def type_and_complete(self, shell):
+    def type_and_complete(self, shell, start=None):
         token = self.token
         env = {"PATH": f"{BUILD}:{os.environ['PATH']}", "SBXD_SOCKET": self.d.socket, "HOME": self.home, "XDG_DATA_HOME": self.home, "XDG_CONFIG_HOME": self.home}
         with Terminal(f"cd {self.home}; {SHELLS[shell]}", columns=150, lines=40, env=env) as t:
-            t.type(START[shell] + "; clear\n")
+            t.type((start or START[shell]) + "; clear\n")
             t.wait("the prompt", lambda lines: lines[0].rstrip() == READY.rstrip())
             for typed, line in (
                     ("inspe", "inspect "), ("comp", "completion "), ("completion f", "completion fish "), ("shm d", "shm dump "),
@@ -126,6 +126,13 @@ class Completion(CtlTest):
 
     def test_zsh(self):
         self.type_and_complete("zsh")
+
+    def test_zsh_where_the_script_is_installed(self):
+        folder = os.path.join(self.home, ".functions")
+        os.mkdir(folder)
+        with open(os.path.join(folder, "_sbxctl"), "w", encoding="ascii") as f:
+            f.write(self.ctl_raw("completion", "zsh").stdout)
+        self.type_and_complete("zsh", f"fpath=({folder} $fpath); autoload -Uz compinit; compinit -u -D; PROMPT='{READY}'")
 
     def test_fish(self):
         self.type_and_complete("fish")
