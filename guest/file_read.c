@@ -38,10 +38,14 @@ static int read_start(struct guest *g, struct channel *c, uint64_t limit)
 	struct agent_stat as;
 	struct stat st;
 	uint64_t size;
+	uint8_t first;
 
 	if (fstat(r->fd, &st) != 0)
 		return errno;
 	size = (uint64_t)st.st_size;
+	/* Before anything is promised: memory and the like look like files, and are none. */
+	if (size == 0 && pread(r->fd, &first, 1, (off_t)r->offset) < 0)
+		return errno == EIO ? EINVAL : errno;
 	as = (struct agent_stat){
 	    .size = size,
 	    .mtime_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000ULL + (uint64_t)st.st_mtim.tv_nsec,
@@ -137,28 +141,22 @@ static void read_cut(struct guest *g, struct channel *c, int err)
 }
 
 /*
- * Sends what is sent without being copied: whole payloads of a file that said how large it is, at
- * most a batch of them, so that others have their turn. False: there was nothing of that kind.
+ * Sends a payload without copying it, of a file that said how large it is; no more, so that others
+ * have their turn. False: there is nothing of that kind.
  */
 static bool read_send(struct guest *g, struct channel *c)
 {
 	struct file_reader *r = &c->u.reader;
-	bool any = false;
+	size_t n = r->left < AGENT_DATA_MAX ? (size_t)r->left : AGENT_DATA_MAX;
 
-	for (unsigned int i = 0; i < OUT_FRAMES; i++) {
-		size_t n = AGENT_PAYLOAD_MAX;
-
-		if (r->left < n || c->credit[AGENT_STDOUT] < READ_SEND_MIN || r->told.copied ||
-		    r->told.cut)
-			break;
-		if (n > c->credit[AGENT_STDOUT])
-			n = (size_t)c->credit[AGENT_STDOUT];
-		if (!out_send_file(&g->out, c->id, AGENT_STDOUT, r->fd, r->offset, n, &r->told))
-			break;
-		read_sent(c, n, n);
-		any = true;
-	}
-	return any;
+	if (n > c->credit[AGENT_STDOUT])
+		n = (size_t)c->credit[AGENT_STDOUT];
+	if (r->left < AGENT_PAYLOAD_MAX || n < READ_SEND_MIN || r->told.copied || r->told.cut)
+		return false;
+	if (!out_send_file(&g->out, c->id, AGENT_STDOUT, r->fd, r->offset, n, &r->told))
+		return false;
+	read_sent(c, n, n);
+	return true;
 }
 
 static void read_bytes(struct guest *g, struct channel *c)

@@ -102,6 +102,14 @@ static void put_escaped(struct line *l, const char *s, bool json)
 	}
 }
 
+void log_escape(const char *text, char *out, size_t size)
+{
+	struct line l = {.len = 0};
+
+	put_escaped(&l, text, false);
+	(void)snprintf(out, size, "%.*s", (int)l.len, l.text); /* a cut text is still a text */
+}
+
 static void put_field(struct line *l, const char *key, const char *value)
 {
 	bool json = sink.format == LOG_JSON;

@@ -8,6 +8,8 @@
 #ifndef SBXD_LIB_LOG_H
 #define SBXD_LIB_LOG_H
 
+#include <stddef.h>
+
 enum log_level {
 	LOG_DEBUG,
 	LOG_INFO,
@@ -32,6 +34,9 @@ struct log_ctx {
 
 void log_line(enum log_level level, const struct log_ctx *ctx, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* `text` as it would stand in a line of LOG_TEXT: a terminal obeys nothing in it. Cut to size. */
+void log_escape(const char *text, char *out, size_t size);
 
 #define log_debug(...) log_line(LOG_DEBUG, NULL, __VA_ARGS__)
 #define log_info(...) log_line(LOG_INFO, NULL, __VA_ARGS__)

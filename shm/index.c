@@ -7,21 +7,18 @@
 #include <sched.h>
 #include <string.h>
 
+#include "lib/hash.h"
 #include "shm/slot.h"
 
 /* A reader may wait for a writer that was preempted in the middle; each try gives the cpu away. */
 #define INDEX_READ_TRIES 100
 
-/* FNV-1a. Tokens are already digests; the owner keeps equal tokens of two users apart. */
+/* Tokens are already digests; the owner keeps equal tokens of two users apart. */
 uint32_t index_bucket(const struct segment *s, uint32_t owner_uid, const char *token)
 {
-	uint64_t hash = 0xcbf29ce484222325ULL;
-	size_t len = strnlen(token, SHM_TOKEN_LEN);
+	uint64_t hash = hash64(HASH64_START, &owner_uid, sizeof(owner_uid));
 
-	for (unsigned int shift = 0; shift < 32; shift += 8)
-		hash = (hash ^ ((owner_uid >> shift) & 0xffU)) * 0x100000001b3ULL;
-	for (size_t i = 0; i < len; i++)
-		hash = (hash ^ (unsigned char)token[i]) * 0x100000001b3ULL;
+	hash = hash64(hash, token, strnlen(token, SHM_TOKEN_LEN));
 	return (uint32_t)(hash ^ (hash >> 32)) & (s->index_buckets - 1);
 }
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/hash.h"
 #include "shm/segment_impl.h"
 
 #define AT(type, member) offsetof(struct type, member)
@@ -81,10 +82,10 @@ static const uint32_t layout[] = {
 
 uint64_t segment_layout_hash(void)
 {
-	uint64_t hash = 0xcbf29ce484222325ULL; /* FNV-1a over the numbers */
+	uint64_t hash = HASH64_START; /* over whole numbers: other builds did so */
 
 	for (size_t i = 0; i < sizeof(layout) / sizeof(layout[0]); i++)
-		hash = (hash ^ layout[i]) * 0x100000001b3ULL;
+		hash = (hash ^ layout[i]) * HASH64_PRIME;
 	return hash;
 }
 

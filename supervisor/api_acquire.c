@@ -28,7 +28,7 @@ struct acquire_args {
 	bool release_on_disconnect;
 };
 
-static int parse_args(const json_t *body, struct acquire_args *a, struct err *err)
+static int parse_args(json_t *body, struct acquire_args *a, struct err *err)
 {
 	const struct json_field fields[] = {
 	    {.name = "user_id", .type = JSON_FIELD_STRING, .out = &a->user},

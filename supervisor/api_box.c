@@ -98,16 +98,21 @@ void api_reply_box(const struct sbxd *s, struct client *c, const struct pool_box
 	buf_free(&out);
 }
 
+void api_no_box(struct client *c, const char *id)
+{
+	char text[200];
+
+	(void)snprintf(text, sizeof(text), "box not found: %s", id);
+	client_reply_error(c, API_NOT_FOUND, text);
+}
+
 const struct pool_box *api_find_box(const struct sbxd *s, struct client *c, const char *id)
 {
 	const struct pool_box *b = access_find_box(s, c, id);
-	char text[200];
 
-	if (b)
-		return b;
-	(void)snprintf(text, sizeof(text), "box not found: %s", id);
-	client_reply_error(c, API_NOT_FOUND, text);
-	return NULL;
+	if (!b)
+		api_no_box(c, id);
+	return b;
 }
 
 void api_get_box(struct sbxd *s, struct client *c, const struct route_call *call)

@@ -20,6 +20,9 @@ void api_reply_box(const struct sbxd *s, struct client *c, const struct pool_box
 /* The box that the request names. NULL: there is none that c may know of, and c was told so. */
 const struct pool_box *api_find_box(const struct sbxd *s, struct client *c, const char *id);
 
+/* Tells c that there is no box of that id. */
+void api_no_box(struct client *c, const char *id);
+
 /* A lease id as text and back. 0, or -EINVAL when it is none. */
 #define API_LEASE_LEN 17
 void api_format_lease(uint64_t id, char out[API_LEASE_LEN]);

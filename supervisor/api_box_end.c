@@ -6,6 +6,7 @@
 
 #include "lib/digest.h"
 #include "lib/fault.h"
+#include "supervisor/access.h"
 #include "supervisor/api_box.h"
 #include "supervisor/client.h"
 #include "supervisor/routes.h"
@@ -58,22 +59,16 @@ void api_delete_box(struct sbxd *s, struct client *c, const struct route_call *c
 }
 
 static const char *const release_status[] = {
-    [POOL_RELEASE_NOT_FOUND] = "closed",
     [POOL_RELEASE_RUNNING] = "running",
     [POOL_RELEASE_WARM] = "warm",
     [POOL_RELEASE_CLOSED] = "closed",
 };
 
-static void release(struct sbxd *s, struct client *c, const struct pool_box *b, uint64_t lease)
+static void reply_released(struct client *c, enum pool_release_result result)
 {
-	enum pool_release_result result =
-	    pool_release(s->pool, loop_now(s->loop), b->uid, b->token, lease);
 	struct json_out j;
 	struct buf out;
 
-	publish_count(s, COUNTER_RELEASES);
-	publish_changed(s); /* what the client is told must be true for our successor too */
-	FAULT_POINT("sbxd.release.published");
 	buf_init(&out, 256);
 	json_out_init(&j, &out);
 	json_object_begin(&j, NULL);
@@ -81,6 +76,28 @@ static void release(struct sbxd *s, struct client *c, const struct pool_box *b, 
 	json_object_end(&j);
 	client_reply_out(c, 200, &j);
 	buf_free(&out);
+}
+
+/* A box that is gone has no name any more, only its id. */
+static void release(struct sbxd *s, struct client *c, const char *id, uint64_t lease)
+{
+	const struct pool_box *b = access_find_box(s, c, id);
+	enum pool_release_result result = POOL_RELEASE_NOT_FOUND;
+	struct box_name name;
+
+	if (b)
+		result = pool_release(s->pool, loop_now(s->loop), b->uid, b->token, lease);
+	else if (access_box_name(c, id, &name) == 0)
+		result = pool_release(s->pool, loop_now(s->loop), name.uid, name.text, lease);
+	if (result == POOL_RELEASE_NOT_FOUND) {
+		api_no_box(c, id);
+		return;
+	}
+
+	publish_count(s, COUNTER_RELEASES);
+	publish_changed(s); /* what the client is told must be true for our successor too */
+	FAULT_POINT("sbxd.release.published");
+	reply_released(c, result);
 }
 
 void api_release(struct sbxd *s, struct client *c, const struct route_call *call)
@@ -91,7 +108,6 @@ void api_release(struct sbxd *s, struct client *c, const struct route_call *call
 	const struct json_field fields[] = {
 	    {.name = "lease_id", .type = JSON_FIELD_STRING, .out = &lease_text},
 	};
-	const struct pool_box *b;
 	uint64_t lease = 0;
 
 	if (!body)
@@ -101,7 +117,7 @@ void api_release(struct sbxd *s, struct client *c, const struct route_call *call
 	else if (lease_text && api_parse_lease(lease_text, &lease) < 0)
 		client_reply_error(
 		    c, API_INVALID_ARGUMENT, "lease_id: 16 lowercase hex digits are expected");
-	else if ((b = api_find_box(s, c, call->match->id)))
-		release(s, c, b, lease);
+	else
+		release(s, c, call->match->id, lease);
 	json_decref(body);
 }

@@ -86,6 +86,7 @@ static void put_limits(struct json_out *j, const struct config_limits *l)
 	    {"box_connections", l->box_connections},
 	    {"event_streams", l->event_streams},
 	    {"run_body_bytes", l->run_body_bytes},
+	    {"exec_body_bytes", l->exec_body_bytes},
 	    {"run_output_bytes", l->run_output_bytes},
 	    {"file_bytes", l->file_bytes},
 	    {"box_executions", l->box_executions},

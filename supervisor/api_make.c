@@ -161,6 +161,11 @@ void api_make_box(struct sbxd *s, struct client *c, const struct route_call *cal
 		    c, API_INVALID_ARGUMENT, "Idempotency-Key: at most 128 bytes are expected");
 		return;
 	}
+	if (call->body_len == 0) { /* BoxLite's specification requires it */
+		client_reply_error(
+		    c, API_MALFORMED, "a body is needed: a JSON object, {} at least");
+		return;
+	}
 	if (digest_sha256(&part, 1, digest) < 0) {
 		client_reply_error(c, API_INTERNAL, "no digest to be had");
 		return;

@@ -38,6 +38,7 @@ static const char *const network_names[] = {
 };
 
 static const char *const switch_names[] = {"false", "true", NULL};
+static const char *const ability_names[] = {"disabled", "enabled", NULL};
 
 /* Reloadable: what only decides about later boxes and later decisions. */
 const struct config_key config_keys[CONFIG_KEYS] = {
@@ -88,6 +89,8 @@ const struct config_key config_keys[CONFIG_KEYS] = {
 	DEFAULT(LIMIT_EVENT_STREAMS), NULL, true},
     {"limits.run_body_bytes", CONFIG_UINT, AT(limits.run_body_bytes), KIB, 256 * MIB,
 	DEFAULT(LIMIT_RUN_BODY_BYTES), NULL, true},
+    {"limits.exec_body_bytes", CONFIG_UINT, AT(limits.exec_body_bytes), KIB, 256 * MIB,
+	DEFAULT(LIMIT_EXEC_BODY_BYTES), NULL, true},
     {"limits.run_output_bytes", CONFIG_UINT, AT(limits.run_output_bytes), KIB, 256 * MIB,
 	DEFAULT(LIMIT_RUN_OUTPUT_BYTES), NULL, true},
     {"limits.file_bytes", CONFIG_SIZE, AT(limits.file_bytes), 1, MIB *MIB,
@@ -111,8 +114,13 @@ const struct config_key config_keys[CONFIG_KEYS] = {
 
     {"boxlite.library", CONFIG_FILE, AT(boxlite_library), 0, SIZE(boxlite_library), "", NULL,
 	false},
+    {"boxlite.home", CONFIG_FILE, AT(boxlite_home), 0, SIZE(boxlite_home), "", NULL, false},
+    {"boxlite.registries", CONFIG_TEXT, AT(boxlite_registries), 0, SIZE(boxlite_registries), "",
+	NULL, false},
+    {"boxlite.network", CONFIG_ENUM, AT(boxlite_network), 0, 0, "disabled", ability_names, false},
+    {"boxlite.detach", CONFIG_ENUM, AT(boxlite_detach), 0, 0, "false", switch_names, false},
     {"boxlite.url", CONFIG_TEXT, AT(boxlite_url), 0, SIZE(boxlite_url), "", NULL, false},
-    {"boxlite.api_key", CONFIG_TEXT, AT(boxlite_api_key), 0, SIZE(boxlite_api_key), "", NULL,
+    {"boxlite.api_key", CONFIG_SECRET, AT(boxlite_api_key), 0, SIZE(boxlite_api_key), "", NULL,
 	false},
     {"boxlite.path_prefix", CONFIG_TEXT, AT(boxlite_path_prefix), 0, SIZE(boxlite_path_prefix), "",
 	NULL, false},

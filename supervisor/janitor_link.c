@@ -72,7 +72,8 @@ static void send_next(struct janitor *j)
 
 	if (!o || o->sent || j->ctl < 0)
 		return;
-	rc = ctl_send(j->ctl, o->type, o->seq, 0, &o->body, NULL, 0, o->fd);
+	rc = ctl_send(j->ctl, o->type, o->seq, 0, &o->body, buf_head(&j->s->options),
+	    j->s->options.len, o->fd);
 	if (rc < 0) {
 		log_warn("order %s to the janitor: %s", ctl_type_name(o->type), strerror(-rc));
 		(void)proc_signal(j->pidfd, SIGKILL); /* its exit brings the next one */

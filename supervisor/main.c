@@ -22,7 +22,10 @@ extern char **environ;
 
 static int usage_error(const struct err *err)
 {
-	(void)fprintf(stderr, "sbxd: %s\nTry 'sbxd --help'.\n", err->text);
+	char text[4 * sizeof(err->text)]; /* it may repeat what stands in a file */
+
+	log_escape(err->text, text, sizeof(text));
+	(void)fprintf(stderr, "sbxd: %s\nTry 'sbxd --help'.\n", text);
 	return OPTIONS_EXIT_USAGE;
 }
 

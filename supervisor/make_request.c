@@ -64,6 +64,16 @@ static enum verdict isolation_preset(const json_t *v)
 	return preset && !strcmp(preset, "development") ? UNSUPPORTED : MALFORMED;
 }
 
+/* What is passed over is not what was asked for. */
+static bool has_only(const json_t *v, const char *const *names, size_t count)
+{
+	size_t known = 0;
+
+	for (size_t i = 0; i < count; i++)
+		known += json_object_get(v, names[i]) != NULL;
+	return json_is_object(v) && json_object_size(v) == known;
+}
+
 static enum verdict worse(enum verdict a, enum verdict b)
 {
 	return a > b ? a : b;
@@ -84,10 +94,11 @@ static enum verdict network_mode(const json_t *v)
 static enum verdict network(const json_t *v)
 {
 	static const char *const directions[] = {"outbound", "inbound"};
+	static const char *const known[] = {"outbound", "inbound", "mode", "allow_net"};
 	enum verdict verdict = TAKEN;
 	bool any = false;
 
-	if (!json_is_object(v))
+	if (!has_only(v, known, sizeof(known) / sizeof(known[0])))
 		return MALFORMED;
 	for (size_t i = 0; i < sizeof(directions) / sizeof(directions[0]); i++) {
 		const json_t *one = json_object_get(v, directions[i]);
@@ -95,6 +106,8 @@ static enum verdict network(const json_t *v)
 		if (!one || json_is_null(one))
 			continue;
 		any = true;
+		if (!has_only(one, known + 2, 2))
+			return MALFORMED;
 		verdict = worse(verdict, network_mode(one));
 	}
 	return any && !json_object_get(v, "mode") ? verdict : worse(verdict, network_mode(v));
@@ -103,7 +116,8 @@ static enum verdict network(const json_t *v)
 static enum verdict capabilities(const json_t *v)
 {
 	static const char *const lists[] = {"add", "drop"};
-	enum verdict verdict = json_is_object(v) ? TAKEN : MALFORMED;
+	enum verdict verdict =
+	    has_only(v, lists, sizeof(lists) / sizeof(lists[0])) ? TAKEN : MALFORMED;
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
 		const json_t *list = json_object_get(v, lists[i]);
@@ -116,9 +130,10 @@ static enum verdict capabilities(const json_t *v)
 
 static enum verdict advanced(const json_t *v)
 {
-	const json_t *caps = json_object_get(v, "capabilities");
+	static const char *const known[] = {"capabilities"};
+	const json_t *caps = json_object_get(v, known[0]);
 
-	if (!json_is_object(v))
+	if (!has_only(v, known, 1))
 		return MALFORMED;
 	return !caps || json_is_null(caps) ? TAKEN : capabilities(caps);
 }
@@ -143,9 +158,11 @@ static const struct {
     {"volumes", only_empty},
 };
 
+#define JUDGED (sizeof(judged) / sizeof(judged[0]))
+
 static int judge(const json_t *body, enum api_error *e, struct err *err)
 {
-	for (size_t i = 0; i < sizeof(judged) / sizeof(judged[0]); i++) {
+	for (size_t i = 0; i < JUDGED; i++) {
 		const json_t *v = json_object_get(body, judged[i].name);
 
 		if (!v || json_is_null(v))
@@ -225,11 +242,12 @@ static int check(const struct make_request *r, enum api_error *e, struct err *er
 	return r->env ? check_env(r->env, err) : 0;
 }
 
-int make_request_take(
-    const json_t *body, struct make_request *out, enum api_error *e, struct err *err)
+#define TAKEN_FIELDS 8
+
+int make_request_take(json_t *body, struct make_request *out, enum api_error *e, struct err *err)
 {
 	struct make_request r = {.name = NULL};
-	const struct json_field fields[] = {
+	struct json_field fields[TAKEN_FIELDS + JUDGED] = {
 	    {"name", JSON_FIELD_STRING, &r.name, 0, 0},
 	    {"image", JSON_FIELD_STRING, &r.image, 0, 0},
 	    {"cpus", JSON_FIELD_INT, &r.cpus, 1, MAKE_CPUS_MAX},
@@ -240,6 +258,9 @@ int make_request_take(
 	    {"env", JSON_FIELD_OBJECT, &r.env, 0, 0},
 	};
 
+	for (size_t i = 0; i < JUDGED; i++)
+		fields[TAKEN_FIELDS + i] =
+		    (struct json_field){.name = judged[i].name, .type = JSON_FIELD_OTHER};
 	*e = API_INVALID_ARGUMENT;
 	if (json_take(body, fields, sizeof(fields) / sizeof(fields[0]), err) < 0 ||
 	    judge(body, e, err) < 0 || check(&r, e, err) < 0)

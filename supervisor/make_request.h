@@ -31,7 +31,6 @@ struct make_request {
 };
 
 /* 0, or -EINVAL with *e and *err. */
-int make_request_take(
-    const json_t *body, struct make_request *out, enum api_error *e, struct err *err);
+int make_request_take(json_t *body, struct make_request *out, enum api_error *e, struct err *err);
 
 #endif

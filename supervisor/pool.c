@@ -1,5 +1,5 @@
 /*
- * pool: the ground of the state machine: slots, scopes, transitions, actions. Runs in sbxd; when
+ * pool: the ground of the state machine: transitions, actions, records. Runs in sbxd; when
  * sbxd dies its successor rebuilds a pool from the shared table.
  */
 #include "supervisor/pool.h"
@@ -42,6 +42,7 @@ struct pool *pool_create(
 	p->reqs = calloc(p->hash_mask + 1UL, sizeof(struct pool_waiter_list));
 	p->users = calloc(p->hash_mask + 1UL, sizeof(struct pool_user_list));
 	p->generations = calloc(p->hash_mask + 1UL, sizeof(struct pool_box_list));
+	p->past = pool_past_create();
 	TAILQ_INIT(&p->warm);
 	TAILQ_INIT(&p->boot_queue);
 	TAILQ_INIT(&p->stock);
@@ -50,7 +51,7 @@ struct pool *pool_create(
 	TAILQ_INIT(&p->spare);
 	TAILQ_INIT(&p->dirty);
 	if (!p->boxes || !p->free_slots || !p->scopes || !p->names || !p->tied || !p->reqs ||
-	    !p->users || !p->generations) {
+	    !p->users || !p->generations || !p->past) {
 		pool_destroy(p);
 		return NULL;
 	}
@@ -93,6 +94,7 @@ void pool_destroy(struct pool *p)
 		TAILQ_REMOVE(&p->actions, a, link);
 		free(a);
 	}
+	free(p->past);
 	free(p->heap);
 	free(p->generations);
 	free(p->users);
@@ -225,6 +227,8 @@ void pool_enter(struct pool *p, struct pool_box *b, uint32_t state)
 	b->deadline = CLOCK_NEVER;
 	if (b->scope && !pool_may_keep_name(b->scope))
 		pool_scope_unname(b->scope);
+	if (state == SLOT_CLOSING)
+		pool_past_add(p, b->uid, b->token);
 	if (state == SLOT_WARM)
 		TAILQ_INSERT_TAIL(&p->warm, b, queue);
 	if (state == SLOT_RESERVED)
@@ -273,69 +277,6 @@ void pool_tell(struct pool *p, enum pool_action_kind kind, const struct pool_box
 {
 	if (!b->adopting)
 		(void)pool_act(p, kind, b);
-}
-
-/* ---- slots ---- */
-
-struct pool_box *pool_box_current(struct pool *p, uint32_t slot, uint64_t gen)
-{
-	struct pool_box *b = slot < p->rules.slots ? &p->boxes[slot] : NULL;
-
-	if (!b || b->state == SLOT_FREE || b->generation != gen)
-		return NULL;
-	return b;
-}
-
-/* Gives b its generation. */
-void pool_name_box(struct pool *p, struct pool_box *b, uint64_t generation)
-{
-	b->generation = generation;
-	LIST_INSERT_HEAD(&p->generations[generation & p->hash_mask], b, generation_link);
-}
-
-/* A free slot with a new generation, still in state free; NULL when there is none. */
-struct pool_box *pool_slot_take(struct pool *p)
-{
-	struct pool_box *b;
-
-	if (p->free_count == 0)
-		return NULL;
-	b = &p->boxes[p->free_slots[--p->free_count]];
-	pool_name_box(p, b, ++p->generation);
-	return b;
-}
-
-/* Makes a box's slot free; its scope has let go of it. */
-void pool_slot_give(struct pool *p, uint64_t now, struct pool_box *b)
-{
-	uint32_t slot = b->slot;
-
-	INVARIANT(TAILQ_EMPTY(&b->leases) && !b->scope);
-	pool_move(p, now, b, SLOT_FREE, "cleaned");
-	TAILQ_REMOVE(&p->dirty, b, dirty_link); /* pool_move() put it there */
-	LIST_REMOVE(b, generation_link);
-	pool_unexpect(p, &b->due);
-	*b = (struct pool_box){.slot = slot, .state = SLOT_FREE, .deadline = CLOCK_NEVER};
-	TAILQ_INIT(&b->leases);
-	pool_touch(p, b);
-	p->free_slots[p->free_count++] = slot;
-	pool_stock_want(p, now);
-}
-
-const struct pool_box *pool_box_at(const struct pool *p, uint32_t slot)
-{
-	return slot < p->rules.slots ? &p->boxes[slot] : NULL;
-}
-
-const struct pool_box *pool_box_by_generation(const struct pool *p, uint64_t generation)
-{
-	struct pool_box *b;
-
-	LIST_FOREACH (b, &p->generations[generation & p->hash_mask], generation_link) {
-		if (b->generation == generation)
-			break;
-	}
-	return b;
 }
 
 uint32_t pool_count(const struct pool *p, enum slot_state state)

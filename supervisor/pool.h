@@ -83,6 +83,12 @@ void pool_adopted(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, boo
 /* The worker of a restored box did not say hello in time, as `text` says: it is killed. */
 void pool_not_adopted(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, const char *text);
 
+#define POOL_PAST 4096U /* boxes that are remembered when they are gone */
+
+/* A box that was this uid's is gone: pool_release() of it goes on being answered. Those of this
+ * pool are remembered by themselves; this is for those of the supervisor before. */
+void pool_past_add(struct pool *p, uid_t uid, const char *token);
+
 /* Ends every lease that is tied to a connection which does not live any more. */
 void pool_drop_tied(
     struct pool *p, uint64_t now, bool (*lives)(void *ctx, uint64_t cookie), void *ctx);
@@ -147,10 +153,10 @@ void pool_client_gone(struct pool *p, uint64_t now, uint64_t req);
 void pool_conn_gone(struct pool *p, uint64_t now, uint64_t cookie);
 
 enum pool_release_result {
-	POOL_RELEASE_NOT_FOUND,
-	POOL_RELEASE_RUNNING, /* other leases are left, or the lease was not one of this box */
+	POOL_RELEASE_NOT_FOUND, /* nobody knows of such a box */
+	POOL_RELEASE_RUNNING,	/* other leases are left, or the lease was not one of this box */
 	POOL_RELEASE_WARM,
-	POOL_RELEASE_CLOSED, /* it is being closed */
+	POOL_RELEASE_CLOSED, /* it is being closed, or gone and one of the last POOL_PAST */
 };
 
 /* Returns a lease, or all when lease_id is 0. Idempotent. That of a made box is not to be returned:

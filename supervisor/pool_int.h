@@ -115,7 +115,8 @@ struct pool {
 	uint32_t heap_size;
 	struct pool_due room_due;
 
-	uint64_t cause; /* the request that brings about what is recorded now, 0 none */
+	struct pool_past *past; /* boxes that are gone */
+	uint64_t cause;		/* the request that brings about what is recorded now, 0 none */
 	bool shutting_down;
 	bool drained;
 	bool leaving;
@@ -132,10 +133,16 @@ void pool_enter(struct pool *p, struct pool_box *b, uint32_t state);
 void pool_move(
     struct pool *p, uint64_t now, struct pool_box *b, enum slot_state to, const char *why);
 void pool_touch(struct pool *p, struct pool_box *b);
+
+/* pool_slot.c */
 void pool_name_box(struct pool *p, struct pool_box *b, uint64_t generation);
 struct pool_box *pool_box_current(struct pool *p, uint32_t slot, uint64_t gen);
 struct pool_box *pool_slot_take(struct pool *p);
 void pool_slot_give(struct pool *p, uint64_t now, struct pool_box *b);
+
+/* pool_past.c */
+struct pool_past *pool_past_create(void); /* to be free()d */
+bool pool_past_has(const struct pool *p, uid_t uid, const char *token);
 
 /* pool_scope.c */
 uint32_t pool_hash(uid_t uid, const char *text);

@@ -28,7 +28,7 @@ enum pool_release_result pool_release(
 	struct pool_lease *next;
 
 	if (!b)
-		return POOL_RELEASE_NOT_FOUND;
+		return pool_past_has(p, uid, token) ? POOL_RELEASE_CLOSED : POOL_RELEASE_NOT_FOUND;
 	if (pool_is_made(b))
 		return b->state == SLOT_CLOSING ? POOL_RELEASE_CLOSED : POOL_RELEASE_RUNNING;
 	TAILQ_FOREACH_SAFE (l, &b->leases, link, next) {

@@ -3,16 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/hash.h"
 #include "lib/log.h"
 #include "supervisor/pool_int.h"
 
 uint32_t pool_hash(uid_t uid, const char *text)
 {
-	uint32_t h = 2166136261U ^ (uint32_t)uid;
-
-	for (const char *c = text; *c; c++)
-		h = (h ^ (uint8_t)*c) * 16777619U;
-	return h;
+	return hash32(HASH32_START ^ (uint32_t)uid, text, strlen(text));
 }
 
 static struct pool_scope_list *scope_bucket(const struct pool *p, uid_t uid, const char *token)

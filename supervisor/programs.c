@@ -36,17 +36,15 @@ static int programs_memfd(const char *name)
 	return fd;
 }
 
-/* A sealed copy of the program at `path`, open for reading only. The descriptor or -1 with errno.
- */
-static int programs_copy(const char *path)
+/* Makes `to` a sealed copy of `from`, and opens it for reading only. The descriptor or -1 with
+ * errno. */
+static int programs_seal(int from, int to)
 {
-	FD_SCOPED int from = open(path, O_RDONLY | O_CLOEXEC);
-	FD_SCOPED int to = from < 0 ? -1 : programs_memfd("sbx-files");
 	char again[32];
 	struct stat st;
 	off_t done = 0;
 
-	if (to < 0 || fstat(from, &st) < 0)
+	if (fstat(from, &st) < 0)
 		return -1;
 	while (done < st.st_size) {
 		ssize_t n = sendfile(to, from, &done, (size_t)(st.st_size - done));
@@ -64,17 +62,40 @@ static int programs_copy(const char *path)
 	return open(again, O_RDONLY | O_CLOEXEC);
 }
 
+/* A copy of the program at `path` that nobody can change. The descriptor or -errno with *err. */
+static int programs_copy(const char *path, struct err *err)
+{
+	FD_SCOPED int from = open(path, O_RDONLY | O_CLOEXEC);
+	FD_SCOPED int to = -1;
+	int fd;
+
+	if (from < 0)
+		return err_sys(err, errno, "open %s", path);
+	to = programs_memfd("sbx-files");
+	if (to < 0 && errno == EACCES)
+		return err_set(err, EACCES,
+		    "copy %s to memory: the kernel forbids programs there (sysctl "
+		    "vm.memfd_noexec is 2); set it to 1 or 0: sysctl -w vm.memfd_noexec=1",
+		    path);
+	fd = to < 0 ? -1 : programs_seal(from, to);
+	return fd < 0 ? err_sys(err, errno, "copy %s to memory", path) : fd;
+}
+
 static int programs_open(struct sbxd *s, const char *dir, const char *place, struct err *err)
 {
 	char path[PATH_MAX + 64];
+	int fd;
 
 	(void)snprintf(path, sizeof(path), "%s%s/sbx-guest", dir, place);
 	s->guest_fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (s->guest_fd < 0)
 		return err_sys(err, errno, "open %s", path);
 	(void)snprintf(path, sizeof(path), "%s%s/sbx-files", dir, place);
-	s->helper_fd = programs_copy(path);
-	return s->helper_fd < 0 ? err_sys(err, errno, "copy %s to memory", path) : 0;
+	fd = programs_copy(path, err);
+	if (fd < 0)
+		return fd;
+	s->helper_fd = fd;
+	return 0;
 }
 
 int programs_find(struct sbxd *s, struct err *err)

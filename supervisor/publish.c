@@ -79,7 +79,6 @@ static void fill_making(const struct sbxd *s, const struct pool_box *b, struct s
 	memcpy(part->spec_digest, b->spec.digest, sizeof(part->spec_digest));
 	memcpy(part->image, b->spec.image, sizeof(part->image));
 	(void)strlcpy(part->driver, s->driver, sizeof(part->driver));
-	(void)strlcpy(part->isolation, s->isolation, sizeof(part->isolation));
 	part->memory_mib = b->spec.memory_mib;
 	part->cpus_milli = b->spec.cpus_milli;
 	part->disk_mib = b->spec.disk_mib;
@@ -112,6 +111,9 @@ static void fill_state(const struct sbxd *s, const struct pool_box *b, struct sl
 	part->flags = b->flags;
 	part->waiters = b->waiters;
 	part->leases = b->lease_count;
+	/* Known when the janitor has answered: boxes may be on their way before. */
+	if (b->state != SLOT_FREE && !*part->isolation)
+		(void)strlcpy(part->isolation, s->isolation, sizeof(part->isolation));
 	part->acquires = b->acquires;
 	part->source = b->source;
 	part->worker_pid = w ? worker_pid(w) : 0;

@@ -17,6 +17,7 @@
 #include "lib/proc.h"
 #include "shm/lease.h"
 #include "shm/repair.h"
+#include "shm/ring.h"
 #include "shm/slot.h"
 #include "supervisor/sbxd.h"
 #include "supervisor/worker_adopt.h"
@@ -127,10 +128,26 @@ static bool read_part(struct sbxd *s, uint32_t slot)
 	       part->generation < atomic_load(&s->seg.header->next_generation);
 }
 
+/* The boxes that the last supervisors closed, as far as the flight recorder still has it. */
+static void restore_past(struct sbxd *s)
+{
+	uint64_t next = ring_oldest(&s->seg);
+	struct shm_event ev;
+	uint64_t lost = 0;
+
+	while (ring_follow(&s->seg, &next, &ev, &lost)) {
+		if (ev.kind != EVENT_STATE || ev.to != SLOT_CLOSING)
+			continue;
+		ev.token[sizeof(ev.token) - 1] = '\0';
+		pool_past_add(s->pool, ev.owner_uid, ev.token);
+	}
+}
+
 uint32_t restore_boxes(struct sbxd *s)
 {
 	uint32_t alive = 0;
 
+	restore_past(s);
 	for (uint32_t i = 0; i < s->seg.slot_count; i++) {
 		if (!read_part(s, i))
 			restore_unsound(s, i);

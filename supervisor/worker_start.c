@@ -21,6 +21,7 @@ static void fill_limits(const struct config_limits *l, struct ctl_limits *out)
 	    .idle_ms = (uint32_t)(l->connection_idle_ns / NS_PER_MS),
 	    .run_output_bytes = l->run_output_bytes,
 	    .run_body_bytes = l->run_body_bytes,
+	    .exec_body_bytes = l->exec_body_bytes,
 	    .file_bytes = l->file_bytes,
 	    .max_executions = l->box_executions,
 	    .exec_detach_grace_ms = (uint32_t)(l->execution_detach_grace_ns / NS_PER_MS),

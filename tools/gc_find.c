@@ -96,6 +96,37 @@ static bool judge_workers(struct gc_instance *i, enum segment_verdict table, pid
 	return false;
 }
 
+struct holding {
+	const char *instance;
+	pid_t holder;
+};
+
+static void look_for_holder(void *ctx, const char *path, const char *instance)
+{
+	struct holding *h = ctx;
+
+	if (h->holder == 0 && !strcmp(instance, h->instance))
+		h->holder = host_cgroup_holder(path);
+}
+
+/* Where a cgroup is all there is, a box in it may be somebody's who needs no sbxd, or has his table
+ * in another container. */
+static bool judge_cgroups(struct gc_instance *i)
+{
+	struct holding h = {.instance = i->name};
+	char why[96];
+
+	if (i->has_table || i->has_runtime || !i->has_cgroup)
+		return false;
+	host_cgroup_each(look_for_holder, &h);
+	if (h.holder == 0)
+		return false;
+	(void)snprintf(why, sizeof(why), "what is in its cgroup is process %d's", (int)h.holder);
+	(void)say(i, GC_UNKNOWN,
+	    h.holder > 0 ? why : "what is in its cgroup is of another pid namespace");
+	return true;
+}
+
 /* The table is believed if it is its reader's own: root reads another user's as that one. Where
  * that fails, it is not believed, and left alone. */
 static void read_as(uid_t uid)
@@ -124,7 +155,7 @@ void gc_judge(struct gc_instance *i)
 		(void)say(i, GC_LIVE, "somebody listens at its socket");
 	else if (table == SEGMENT_FOREIGN && why.code == EPERM)
 		(void)say(i, GC_UNKNOWN, why.text);
-	else if (!judge_workers(i, table, worker))
+	else if (!judge_workers(i, table, worker) && !judge_cgroups(i))
 		(void)say(i, GC_DEAD,
 		    table == SEGMENT_FOREIGN ? why.text : "its sbxd is gone, and all its workers");
 }

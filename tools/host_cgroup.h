@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #define HOST_CGROUP_MOUNTS 32
 #define HOST_CGROUP_PATH 600
@@ -30,6 +31,12 @@ typedef void host_cgroup_fn(void *ctx, const char *path, const char *instance);
 
 /* Calls fn for each that belongs to us, or to anybody if we are root. */
 void host_cgroup_each(host_cgroup_fn *fn, void *ctx);
+
+/*
+ * Who is not in it, nor init, and has a child in it or in one of its boxes' (host_cgroup_held.c): 0
+ * nobody, as after a worker's death; -1: it cannot be told.
+ */
+pid_t host_cgroup_holder(const char *path);
 
 /*
  * Kills what is in the boxes' cgroups below it until nothing is, then removes them and it: at most

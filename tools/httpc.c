@@ -1,5 +1,5 @@
-/* httpc: a blocking HTTP client over a Unix socket. sbxctl; when it dies the service sees its
- * connection close, and ends what was done for it. */
+/* httpc: a blocking HTTP client over a Unix socket. sbxctl, sbxbench; when it dies the service sees
+ * its connection close, and ends what was done for it. */
 #include "tools/httpc.h"
 
 #include <errno.h>

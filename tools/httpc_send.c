@@ -125,15 +125,18 @@ int httpc_put_request(
     const struct httpc_line *l, const struct httpc_request *req, uint64_t deadline, struct err *err)
 {
 	struct buf head;
+	bool with_body;
 	int rc;
 
 	buf_init(&head, HEAD_SIZE);
 	rc = put_head(&head, req);
+	/* A short body goes with the head: the service is woken once. */
+	with_body = rc == 0 && req->body && buf_append(&head, req->body, req->body_len) == 0;
 	if (rc < 0)
 		rc = err_set(err, -rc, "the request does not fit: %.80s", req->path);
 	if (rc == 0)
 		rc = send_bytes(l, buf_head(&head), head.len, deadline, err);
-	if (rc == 0 && req->body)
+	if (rc == 0 && req->body && !with_body)
 		rc = send_bytes(l, req->body, req->body_len, deadline, err);
 	if (rc == 0 && req->fill)
 		rc = send_filled(l, req, err);

@@ -36,21 +36,24 @@ static void put_age(struct top_line *l, const char *label, uint64_t ns, const ch
 	top_line_put(l, STYLE_STRONG, "%s%s", text, after);
 }
 
+#define CLOCK_COLUMNS 8
+
 static void put_clock(const struct top_model *m, int columns, struct top_line *l)
 {
 	time_t seconds = (time_t)(m->wall_ms / 1000);
 	char text[16];
 	struct tm tm;
 
-	if (!m->loaded || !localtime_r(&seconds, &tm) || l->columns + 9 > columns)
+	if (!m->loaded || columns <= CLOCK_COLUMNS || !localtime_r(&seconds, &tm))
 		return;
 	(void)strftime(text, sizeof(text), "%H:%M:%S", &tm); /* it fits */
-	top_line_pad(l, STYLE_PLAIN, columns - 8);
+	top_line_cut(l, columns - CLOCK_COLUMNS - 1);
+	top_line_pad(l, STYLE_PLAIN, columns - CLOCK_COLUMNS);
 	top_line_put(l, STYLE_PLAIN, "%s", text);
 }
 
 static void put_supervisor(
-    const struct top_model *m, const struct top_notice *n, int columns, struct top_line *l)
+    const struct top_model *m, const struct top_notice *n, bool generation, struct top_line *l)
 {
 	bool stands = m->health >= HEALTH_LEFT;
 
@@ -60,8 +63,11 @@ static void put_supervisor(
 	if (m->loaded) {
 		top_line_put(l, STYLE_LABEL, "  pid ");
 		top_line_put(l, STYLE_STRONG, "%d", m->sum.pid);
-		top_line_put(l, STYLE_LABEL, "  generation ");
-		top_line_put(l, STYLE_STRONG, "%llu", (unsigned long long)m->sum.generation);
+		if (generation) {
+			top_line_put(l, STYLE_LABEL, "  generation ");
+			top_line_put(
+			    l, STYLE_STRONG, "%llu", (unsigned long long)m->sum.generation);
+		}
 		/* Of a moment in the past the clock tells which one it is. */
 		if (stands && !m->frozen)
 			put_age(l, "last heartbeat", m->sum.heartbeat_age_ns, " ago");
@@ -70,6 +76,18 @@ static void put_supervisor(
 	}
 	if (n->mode && *n->mode)
 		top_line_put(l, STYLE_WARN, "  %s", n->mode);
+}
+
+/* Where not all of it fits, the generation goes first, then the end of the notice; never the clock.
+ */
+static void put_first(
+    const struct top_model *m, const struct top_notice *n, int columns, struct top_line *l)
+{
+	put_supervisor(m, n, true, l);
+	if (l->columns + 1 + CLOCK_COLUMNS > columns) {
+		top_line_clear(l);
+		put_supervisor(m, n, false, l);
+	}
 	put_clock(m, columns, l);
 }
 
@@ -275,7 +293,7 @@ void top_summary_lines(const struct top_model *m, const struct top_notice *notic
 {
 	for (size_t i = 0; i < count; i++)
 		top_line_clear(&lines[i]);
-	put_supervisor(m, notice, columns, &lines[0]);
+	put_first(m, notice, columns, &lines[0]);
 	put_boxes(m, columns, &lines[1]);
 	if (notice->table && *notice->table)
 		put_trouble(notice->table, &lines[2]);

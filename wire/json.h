@@ -35,6 +35,7 @@ enum json_field_type {
 	JSON_FIELD_BOOL,   /* bool * */
 	JSON_FIELD_ARRAY,  /* json_t **, borrowed */
 	JSON_FIELD_OBJECT, /* json_t **, borrowed */
+	JSON_FIELD_OTHER,  /* of any type: looked at elsewhere; `out` is not used */
 };
 
 struct json_field {
@@ -46,11 +47,11 @@ struct json_field {
 };
 
 /*
- * Takes the known fields out of `o`. Unknown fields are ignored (clients are newer than servers); a
- * known one of another type or out of range is -EINVAL with *err naming the field and what was
- * expected.
+ * Takes the fields out of `o`. One that is not among them, and not null, is -EINVAL with *err
+ * naming it: what a client asks for is done or refused, and never passed over. So is one of another
+ * type or out of range; *err says what was expected.
  */
-int json_take(const json_t *o, const struct json_field *fields, size_t count, struct err *err);
+int json_take(json_t *o, const struct json_field *fields, size_t count, struct err *err);
 
 /* Writing. After the first failure (memory, or the buf's bound) everything is ignored and
  * json_out_error() tells. */

@@ -71,6 +71,7 @@ static const char *const json_expected[] = {
     [JSON_FIELD_BOOL] = "true or false",
     [JSON_FIELD_ARRAY] = "an array",
     [JSON_FIELD_OBJECT] = "an object",
+    [JSON_FIELD_OTHER] = "anything",
 };
 
 static bool json_has_type(const json_t *v, enum json_field_type type)
@@ -88,6 +89,8 @@ static bool json_has_type(const json_t *v, enum json_field_type type)
 		return json_is_array(v);
 	case JSON_FIELD_OBJECT:
 		return json_is_object(v);
+	case JSON_FIELD_OTHER:
+		return true;
 	}
 	return false;
 }
@@ -124,11 +127,33 @@ static void json_store_field(json_t *v, const struct json_field *f)
 	case JSON_FIELD_OBJECT:
 		*(json_t **)f->out = v;
 		break;
+	case JSON_FIELD_OTHER:
+		break;
 	}
 }
 
-int json_take(const json_t *o, const struct json_field *fields, size_t count, struct err *err)
+static int json_check_known(
+    json_t *o, const struct json_field *fields, size_t count, struct err *err)
 {
+	const char *name;
+	json_t *value;
+
+	json_object_foreach(o, name, value)
+	{
+		size_t i = 0;
+
+		while (i < count && strcmp(fields[i].name, name) != 0)
+			i++;
+		if (i == count && !json_is_null(value))
+			return err_set(err, EINVAL, "\"%.40s\" is not known here", name);
+	}
+	return 0;
+}
+
+int json_take(json_t *o, const struct json_field *fields, size_t count, struct err *err)
+{
+	if (json_check_known(o, fields, count, err) < 0)
+		return -EINVAL;
 	for (size_t i = 0; i < count; i++) {
 		const json_t *v = json_object_get(o, fields[i].name);
 

@@ -20,6 +20,7 @@
 /* Of a worker. */
 #define LIMIT_BOX_CONNECTIONS 256 /* in the worker's hands */
 #define LIMIT_RUN_BODY_BYTES 33554432
+#define LIMIT_EXEC_BODY_BYTES 8388608 /* twice what the guest takes of a command */
 #define LIMIT_RUN_OUTPUT_BYTES \
 	67108864		    /* kept of each of stdout and stderr, as a request may ask */
 #define LIMIT_FILE_BYTES 1073741824 /* of one file, up or down */
@@ -29,15 +30,15 @@
 #define LIMIT_COMMAND_SECONDS 1000000000 /* that one may be given */
 
 /* What the worker of a test, or of nobody's configuration, is told. */
-#define CTL_LIMITS_DEFAULT                                                                   \
-	{                                                                                    \
-		.head_bytes = LIMIT_HEAD_BYTES, .json_depth = LIMIT_JSON_DEPTH,              \
-		.connections = LIMIT_BOX_CONNECTIONS, .idle_ms = LIMIT_IDLE_SECONDS * 1000U, \
-		.run_output_bytes = LIMIT_RUN_OUTPUT_BYTES,                                  \
-		.run_body_bytes = LIMIT_RUN_BODY_BYTES, .file_bytes = LIMIT_FILE_BYTES,      \
-		.max_executions = LIMIT_BOX_EXECUTIONS,                                      \
-		.exec_detach_grace_ms = LIMIT_EXECUTION_SECONDS * 1000U,                     \
-		.exec_keep_ms = LIMIT_EXECUTION_SECONDS * 1000U,                             \
+#define CTL_LIMITS_DEFAULT                                                                        \
+	{                                                                                         \
+		.head_bytes = LIMIT_HEAD_BYTES, .json_depth = LIMIT_JSON_DEPTH,                   \
+		.connections = LIMIT_BOX_CONNECTIONS, .idle_ms = LIMIT_IDLE_SECONDS * 1000U,      \
+		.run_output_bytes = LIMIT_RUN_OUTPUT_BYTES,                                       \
+		.run_body_bytes = LIMIT_RUN_BODY_BYTES, .exec_body_bytes = LIMIT_EXEC_BODY_BYTES, \
+		.file_bytes = LIMIT_FILE_BYTES, .max_executions = LIMIT_BOX_EXECUTIONS,           \
+		.exec_detach_grace_ms = LIMIT_EXECUTION_SECONDS * 1000U,                          \
+		.exec_keep_ms = LIMIT_EXECUTION_SECONDS * 1000U,                                  \
 	}
 
 #endif

@@ -43,7 +43,8 @@ struct agent_chan_ops {
 	 * or comes through data().
 	 */
 	size_t (*piped)(struct agent_chan *c, unsigned int stream, int pipe, size_t n);
-	/* agent_chan_send() took less than it was given and would take more now. */
+	/* agent_chan_send() took less than it was given and would take more now; or
+	 * agent_chan_crowded() does not hold any more. */
 	void (*sendable)(struct agent_chan *c);
 	void (*end)(struct agent_chan *c, const struct agent_end *end);
 	void (*error)(struct agent_chan *c, uint32_t code, const char *text);
@@ -54,7 +55,8 @@ struct agent_chan {
 	struct agent_link *link; /* NULL when closed */
 	const struct agent_chan_ops *ops;
 	uint32_t id;
-	bool blocked;			 /* owed a sendable() */
+	bool blocked;			 /* owed a sendable() when there is credit, too */
+	bool crowded;			 /* owed one as soon as less is queued */
 	bool closing;			 /* AGENT_CLOSE was sent */
 	uint32_t credit;		 /* what we may still send */
 	uint32_t window[AGENT_STREAMS];	 /* what the guest may still send */
@@ -69,6 +71,14 @@ struct agent_link_ops {
 	 * from the loop, never from within a call.
 	 */
 	void (*broken)(void *ctx, int code, const char *why);
+};
+
+/* The frame whose payload lies in a pipe, on its way to the guest. */
+struct link_pour {
+	int pipe[2]; /* -1 until it is needed */
+	size_t left; /* bytes in it; 0: there is no such frame */
+	size_t head_left;
+	uint8_t head[AGENT_HEAD_LEN];
 };
 
 struct agent_link {
@@ -96,6 +106,7 @@ struct agent_link {
 	size_t pipe_len;	  /* bytes in it, of the frame `cur` */
 	struct agent_head cur;	  /* the data frame whose payload is coming */
 	size_t cur_left;
+	struct link_pour pour; /* comes before what is in out */
 	struct buf out;
 	uint32_t next_id;
 	struct agent_chan *chans[AGENT_CHANNELS_MAX]; /* id % AGENT_CHANNELS_MAX */
@@ -130,8 +141,20 @@ size_t agent_chan_room(struct agent_chan *c);
 /* Sends data on AGENT_STDIN, at most what agent_chan_room() said; returns how much was taken. */
 size_t agent_chan_send(struct agent_chan *c, const uint8_t *p, size_t n);
 
+/*
+ * The same for what a Unix socket holds, without a copy: n bytes of it at most. Returns how many,
+ * 0 at its end, -EAGAIN, another -errno of reading it, or -EOPNOTSUPP: not now, or not this one.
+ */
+ssize_t agent_chan_pour(struct agent_chan *c, int fd, size_t n);
+
 /* No more data on AGENT_STDIN. */
 void agent_chan_eof(struct agent_chan *c);
+
+/*
+ * Much is queued for the guest: signals and sizes, which need no credit, must not be asked for now.
+ * Then sendable() will come.
+ */
+bool agent_chan_crowded(struct agent_chan *c);
 
 /* Only for AGENT_EXEC: a signal to the command, the size of its terminal. */
 void agent_chan_signal(struct agent_chan *c, int signal);

@@ -142,6 +142,23 @@ static void exec_not_started(struct execution *x, enum api_error e, const char *
 	exec_free(x);
 }
 
+/* Whoever asked for it is told; it goes when the guest has ended it. */
+static void exec_on_late(struct loop *loop, struct loop_timer *t)
+{
+	struct execution *x = LOOP_OWNER(t, struct execution, alone);
+	struct exec_start *start = x->start;
+	char text[64];
+
+	(void)loop; /* the service knows its loop */
+	x->start = NULL;
+	x->doomed = true;
+	exec_end(x, EXEC_CAUSE_KILLED);
+	(void)snprintf(text, sizeof(text), "the command did not begin within %llu s",
+	    (unsigned long long)(EXEC_START_NS / NS_PER_S));
+	if (start)
+		exec_start_failed(start, API_TIMEOUT, text);
+}
+
 /* ---- what the guest says ---- */
 
 static int exec_on_started(struct agent_chan *c, const uint8_t *payload, size_t n)
@@ -154,6 +171,7 @@ static int exec_on_started(struct agent_chan *c, const uint8_t *payload, size_t 
 		return -EBADMSG;
 	x->state = EXEC_RUNNING;
 	x->start = NULL;
+	loop_timer_clear(x->s->loop, &x->alone);
 	FAULT_POINT("worker.exec.started");
 	exec_watch_alone(x);
 	if (start)
@@ -246,6 +264,9 @@ static int exec_open(struct execution *x, const struct exec_request *r)
 	if (rc == 0)
 		rc = agent_chan_open(
 		    s->link, &x->chan, &exec_chan_ops, AGENT_EXEC, buf_head(&r->exec), r->exec.len);
+	if (rc == 0)
+		rc =
+		    loop_timer_set(s->loop, &x->alone, x->started_ns + EXEC_START_NS, exec_on_late);
 	if (rc == 0 && r->timeout_ns)
 		rc = loop_timer_set(
 		    s->loop, &x->timeout, x->started_ns + r->timeout_ns, exec_on_timeout);
@@ -300,49 +321,6 @@ int exec_create(struct service *s, const struct exec_request *r, struct exec_sta
 	s->report->work.exec_total++;
 	*out = x;
 	return 0;
-}
-
-/* ---- what is asked of it ---- */
-
-void exec_obey(struct execution *x, const struct exec_order *order)
-{
-	switch (order->type) {
-	case EXEC_ORDER_RESIZE:
-		agent_chan_resize(&x->chan, order->cols, order->rows);
-		break;
-	case EXEC_ORDER_SIGNAL:
-		agent_chan_signal(&x->chan, order->signal);
-		break;
-	case EXEC_ORDER_STDIN_EOF:
-		if (x->stdin_open)
-			agent_chan_eof(&x->chan);
-		x->stdin_open = false;
-		break;
-	}
-}
-
-void exec_write(struct execution *x, const uint8_t *p, size_t n)
-{
-	/* It has room; what a broken link does not take, nobody will ever read. */
-	x->s->report->work.bytes_in += agent_chan_send(&x->chan, p, n);
-}
-
-void exec_sent(struct execution *x, unsigned int i, size_t n)
-{
-	agent_chan_grant(&x->chan, AGENT_STDOUT + i, exec_output_sent(&x->out[i], n));
-	x->s->buffered -= exec_output_settle(&x->out[i]);
-}
-
-void exec_relieve(struct execution *x)
-{
-	for (unsigned int i = 0; i < EXEC_STREAMS; i++) {
-		struct exec_output *o = &x->out[i];
-
-		if (x->s->buffered + o->owed > SERVICE_BUFFER_MAX / 2)
-			continue;
-		x->s->buffered += o->owed;
-		agent_chan_grant(&x->chan, AGENT_STDOUT + i, exec_output_yield(o));
-	}
 }
 
 void exec_drop_all(struct service *s)

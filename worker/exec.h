@@ -2,9 +2,10 @@
  * exec: executions: commands that live on their own, whether or not a client is there. sbx-worker
  * only.
  *
- * exec.c is their life and end, exec_keep.c what happens to them when nobody looks, exec_output.c
- * what they have written, exec_request.c what clients may ask, exec_api.c the requests,
- * exec_attach.c the client that is attached by a WebSocket.
+ * exec.c is their life and end, exec_order.c what clients do with one that runs, exec_keep.c what
+ * happens to them when nobody looks, exec_output.c what they have written, exec_request.c what
+ * clients may ask, exec_api.c the requests, exec_attach.c the client that is attached by a
+ * WebSocket, exec_say.c what that one is told.
  *
  * An execution belongs to its service, not to a connection. It counts as an operation in flight (so
  * the box is kept) until the guest has said that it is over; then it can be asked about for a
@@ -27,6 +28,7 @@
 #define EXEC_ID_LEN 24U /* "exec-" and 16 hex digits, and their NUL */
 #define EXEC_MESSAGE_LEN 256U
 #define EXEC_STREAMS 2			  /* stdout, stderr */
+#define EXEC_START_NS (30 * NS_PER_S)	  /* for the guest to say that one runs */
 #define EXEC_PATIENCE_NS (10 * NS_PER_S)  /* for the guest to end one that it is told to */
 #define EXEC_GRACE_STEP_NS (5 * NS_PER_S) /* from HUP to TERM, and to KILL */
 #define EXEC_DOOMED_NS (10 * NS_PER_S)	  /* for a client that was about to attach */
@@ -78,7 +80,8 @@ struct execution {
 
 	struct loop_timer timeout;
 	struct loop_timer patience;
-	struct loop_timer alone; /* running: the next step of its end; over: its eviction */
+	struct loop_timer alone; /* starting: too late; running: the next step of its end; over: its
+				    eviction */
 	unsigned int alone_step;
 };
 

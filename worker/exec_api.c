@@ -166,10 +166,7 @@ static struct exec_post *post_of(struct op *op)
 
 static void post_body(struct op *op, const uint8_t *p, size_t n)
 {
-	if (buf_append(&post_of(op)->body, p, n) == 0)
-		return;
-	conn_fail(op->conn, API_INTERNAL, "no memory for the request");
-	op_free(op);
+	op_keep_body(op, &post_of(op)->body, p, n);
 }
 
 static void post_answer(struct exec_post *p)
@@ -191,6 +188,8 @@ static void post_answer(struct exec_post *p)
 		conn_fail(c, API_INVALID_STATE, "the execution is over");
 	} else if (order.type == EXEC_ORDER_RESIZE && !x->tty) {
 		conn_fail(c, API_NOT_A_TTY, "the execution has no terminal");
+	} else if (agent_chan_crowded(&x->chan)) {
+		conn_fail(c, API_BOX_RESOURCES, "the box does not read what it is sent; try again");
 	} else {
 		exec_obey(x, &order);
 		conn_reply_empty(c, 204);

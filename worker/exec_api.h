@@ -2,8 +2,7 @@
 #ifndef SBXD_WORKER_EXEC_API_H
 #define SBXD_WORKER_EXEC_API_H
 
-#define EXEC_BODY_MAX (8U * 1024U * 1024U) /* of POST exec: twice AGENT_REQUEST_MAX */
-#define EXEC_ORDER_MAX 4096U		   /* of signal and resize */
+#define EXEC_ORDER_MAX 4096U /* bytes of the body of signal and resize */
 
 struct conn;
 struct execution;

@@ -10,9 +10,7 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "lib/clock.h"
 #include "wire/json.h"
@@ -20,11 +18,11 @@
 #include "worker/conn_ws.h"
 #include "worker/exec.h"
 #include "worker/exec_api.h"
+#include "worker/exec_say.h"
 
 #define ATTACH_QUEUED (16U * 1024U)	  /* with more for the client, output waits where it is */
 #define ATTACH_HOLD_NS (100 * NS_PER_MS)  /* for the rest of a character */
 #define ATTACH_STUCK_NS (500 * NS_PER_MS) /* of a client that neither reads nor can write */
-#define ATTACH_TEXT_MAX 2048U
 
 /* The beginning of a character at the end of a stream, which waits for the rest. */
 struct attach_tail {
@@ -48,46 +46,6 @@ static struct exec_attach *attach_of(struct conn_ws *w)
 }
 
 /* ---- to the client ---- */
-
-static void attach_send_text(struct exec_attach *a, struct buf *b, const struct json_out *j)
-{
-	/* Without memory the client learns it from what follows. */
-	if (json_out_error(j) == 0)
-		conn_ws_text(&a->ws, buf_head(b), b->len);
-	buf_free(b);
-}
-
-static void attach_say(struct exec_attach *a, const char *message)
-{
-	struct json_out j;
-	struct buf b;
-
-	buf_init(&b, ATTACH_TEXT_MAX);
-	json_out_init(&j, &b);
-	json_object_begin(&j, NULL);
-	json_put_string(&j, "type", "error");
-	json_put_string(&j, "message", message);
-	json_object_end(&j);
-	attach_send_text(a, &b, &j);
-}
-
-static void attach_say_exit(
-    struct exec_attach *a, int exit_code, const char *status, const char *message)
-{
-	struct json_out j;
-	struct buf b;
-
-	buf_init(&b, ATTACH_TEXT_MAX);
-	json_out_init(&j, &b);
-	json_object_begin(&j, NULL);
-	json_put_string(&j, "type", "exit");
-	json_put_int(&j, "exit_code", exit_code);
-	json_put_string(&j, "status", status);
-	if (*message)
-		json_put_string(&j, "error_message", message);
-	json_object_end(&j);
-	attach_send_text(a, &b, &j);
-}
 
 /* Sends what there is of stream i and the client takes. True when it was something. */
 static bool attach_push_stream(struct exec_attach *a, unsigned int i)
@@ -187,7 +145,7 @@ void exec_attach_pump(struct exec_attach *a)
 	attach_hold(a);
 	attach_relieve(a);
 	if (x->state == EXEC_OVER && left == 0) {
-		attach_say_exit(a, x->exit_code, exec_status(x), x->message);
+		exec_say_exit(&a->ws, x->exit_code, exec_status(x), x->message);
 		conn_ws_close(&a->ws, WS_NORMAL, "");
 	}
 }
@@ -204,6 +162,9 @@ static size_t attach_room(struct conn_ws *w)
 	struct exec_attach *a = attach_of(w);
 
 	attach_relieve(a);
+	/* What it says is passed on only as fast as the guest reads it, orders too. */
+	if (a->x->state == EXEC_RUNNING && agent_chan_crowded(&a->x->chan))
+		return 0;
 	return attach_may_write(a) ? agent_chan_room(&a->x->chan) : SERVICE_SCRATCH;
 }
 
@@ -215,8 +176,8 @@ static void attach_bytes(struct conn_ws *w, const uint8_t *p, size_t n)
 		exec_write(a->x, p, n);
 	} else if (a->x->state == EXEC_RUNNING && !a->told) {
 		a->told = true;
-		attach_say(a, a->read_only ? "this client may not write to stdin"
-					   : "stdin of the execution is closed");
+		exec_say_error(&a->ws, a->read_only ? "this client may not write to stdin"
+						    : "stdin of the execution is closed");
 	}
 }
 
@@ -228,11 +189,11 @@ static void attach_text(struct conn_ws *w, const uint8_t *p, size_t n)
 
 	if (json_check_depth(p, n, w->op.s->limits->json_depth, &err) < 0 ||
 	    exec_order_parse(p, n, &order, &err) < 0)
-		attach_say(a, err.text);
+		exec_say_error(&a->ws, err.text);
 	else if (a->read_only)
-		attach_say(a, "this client may only read");
+		exec_say_error(&a->ws, "this client may only read");
 	else if (order.type == EXEC_ORDER_RESIZE && !a->x->tty)
-		attach_say(a, "the execution has no terminal");
+		exec_say_error(&a->ws, "the execution has no terminal");
 	else if (a->x->state == EXEC_RUNNING)
 		exec_obey(a->x, &order);
 }
@@ -249,9 +210,9 @@ static void attach_lost(struct conn_ws *w, enum api_error e, const char *message
 	struct exec_attach *a = attach_of(w);
 
 	(void)e; /* the close code is the same for all */
-	attach_say(a, message);
-	attach_say_exit(
-	    a, -SIGKILL, "killed", message); /* with the box, which is as good as gone */
+	exec_say_error(&a->ws, message);
+	exec_say_exit(
+	    &a->ws, -SIGKILL, "killed", message); /* with the box, which is as good as gone */
 }
 
 static void attach_over(struct conn_ws *w)
@@ -306,25 +267,6 @@ static int attach_check(struct conn *c, const struct http_head *h, char accept[W
 	return 0;
 }
 
-/* Says what nobody has had and nobody can have any more. */
-static void attach_say_lost(struct exec_attach *a)
-{
-	static const char *const names[EXEC_STREAMS] = {"stdout", "stderr"};
-	char text[128];
-
-	for (size_t i = 0; i < EXEC_STREAMS; i++) {
-		struct exec_output *o = &a->x->out[i];
-
-		if (o->lost == 0)
-			continue;
-		(void)snprintf(text, sizeof(text),
-		    "%s: %llu bytes were dropped while no client was attached", names[i],
-		    (unsigned long long)o->lost);
-		o->lost = 0;
-		attach_say(a, text);
-	}
-}
-
 void exec_begin_attach(struct conn *c, const struct http_head *h)
 {
 	struct execution *x = exec_find_to_attach(c->s, c->item);
@@ -352,7 +294,7 @@ void exec_begin_attach(struct conn *c, const struct http_head *h)
 	a->read_only = !writes;
 	conn_ws_begin(&a->ws, &attach_ops, c, accept);
 	exec_joined(x, a, replay);
-	attach_say_lost(a);
+	exec_say_lost(&a->ws, x);
 	if (x->state == EXEC_RUNNING)
 		conn_ws_ping(&a->ws); /* clients give up a connection that nothing comes on */
 	exec_attach_pump(a);

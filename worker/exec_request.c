@@ -43,24 +43,6 @@ static json_t *parse_body(const uint8_t *body, size_t n, enum api_error *e, stru
 	return json;
 }
 
-/* As json_take(), and a field that is not known is refused. */
-static int take_only(json_t *json, const struct json_field *table, size_t count, struct err *err)
-{
-	const char *name;
-	json_t *value;
-
-	json_object_foreach(json, name, value)
-	{
-		size_t i = 0;
-
-		while (i < count && strcmp(table[i].name, name) != 0)
-			i++;
-		if (i == count)
-			return err_set(err, EINVAL, "\"%s\" is not known here", name);
-	}
-	return json_take(json, table, count, err);
-}
-
 static int take_fields(json_t *json, struct fields *f, struct err *err)
 {
 	const struct json_field table[] = {
@@ -76,7 +58,7 @@ static int take_fields(json_t *json, struct fields *f, struct err *err)
 	    {"rows", JSON_FIELD_INT, &f->rows, 1, EXEC_SIDE_MAX},
 	};
 
-	return take_only(json, table, COUNT(table), err);
+	return json_take(json, table, COUNT(table), err);
 }
 
 static int check_fields(const struct fields *f, enum api_error *e, struct err *err)
@@ -189,7 +171,7 @@ int exec_signal_parse(
 
 	if (!json)
 		return -EINVAL;
-	rc = take_only(json, table, COUNT(table), err);
+	rc = json_take(json, table, COUNT(table), err);
 	json_decref(json);
 	return rc < 0 ? rc : set_signal(out, "signal", number, err);
 }
@@ -208,7 +190,7 @@ int exec_resize_parse(
 
 	if (!json)
 		return -EINVAL;
-	rc = take_only(json, table, COUNT(table), err);
+	rc = json_take(json, table, COUNT(table), err);
 	json_decref(json);
 	return rc < 0 ? rc : set_size(out, cols, rows, err);
 }

@@ -13,7 +13,6 @@
 struct exec_start {
 	struct op op; /* first */
 	struct buf body;
-	size_t buffered;     /* its share of service.buffered */
 	struct execution *x; /* that it waits for */
 };
 
@@ -59,15 +58,7 @@ void exec_start_done(struct exec_start *t, struct execution *x)
 
 static void start_body(struct op *op, const uint8_t *p, size_t n)
 {
-	struct exec_start *t = start_of(op);
-
-	if (!service_keep(op->s, n)) {
-		start_refuse(t, API_BOX_RESOURCES, "too much input and output of this box is kept");
-		return;
-	}
-	t->buffered += n;
-	if (buf_append(&t->body, p, n) < 0)
-		start_refuse(t, API_INTERNAL, "no memory for the request");
+	op_keep_body(op, &start_of(op)->body, p, n);
 }
 
 static void start_body_end(struct op *op)
@@ -85,6 +76,7 @@ static void start_body_end(struct op *op)
 	}
 	rc = exec_request_parse(buf_head(&t->body), t->body.len, s, &r, &e, &err);
 	buf_free(&t->body);
+	op_forget(op);
 	if (rc == 0)
 		rc = exec_create(s, &r, t, &t->x, &e, &err);
 	exec_request_free(&r);
@@ -96,7 +88,6 @@ static void start_free(struct op *op)
 {
 	struct exec_start *t = start_of(op);
 
-	op->s->buffered -= t->buffered;
 	if (t->x) {
 		/* Nobody knows of it, or ever will. */
 		t->x->start = NULL;
@@ -122,6 +113,6 @@ void exec_begin_start(struct conn *c, const struct http_head *h)
 		conn_fail(c, API_INTERNAL, "no memory for the request");
 		return;
 	}
-	buf_init(&t->body, EXEC_BODY_MAX);
+	buf_init(&t->body, c->s->limits->exec_body_bytes);
 	op_init(&t->op, &start_class, c);
 }

@@ -217,10 +217,7 @@ static void path_begin(struct path_op *p)
 
 static void path_body(struct op *op, const uint8_t *bytes, size_t n)
 {
-	struct path_op *p = path_of(op);
-
-	if (buf_append(&p->body, bytes, n) < 0)
-		path_refuse(p, API_INTERNAL, "no memory for the request");
+	op_keep_body(op, &path_of(op)->body, bytes, n);
 }
 
 static void path_body_end(struct op *op)

@@ -58,7 +58,7 @@ static int take_mode(const char *text, uint32_t *mode, struct err *err)
 	return 0;
 }
 
-static int take_members(struct path_request *r, const struct path_form *f, const json_t *json,
+static int take_members(struct path_request *r, const struct path_form *f, json_t *json,
     enum api_error *e, struct err *err)
 {
 	const char *from = NULL;

@@ -16,6 +16,35 @@ void op_init(struct op *op, const struct op_class *cls, struct conn *c)
 	report_begin(op->s->report);
 }
 
+bool op_keep(struct op *op, size_t n)
+{
+	if (!service_keep(op->s, n))
+		return false;
+	op->kept += n;
+	return true;
+}
+
+void op_forget(struct op *op)
+{
+	op->s->buffered -= op->kept;
+	op->kept = 0;
+}
+
+void op_keep_body(struct op *op, struct buf *b, const uint8_t *p, size_t n)
+{
+	enum api_error e = API_BOX_RESOURCES;
+	const char *why = "too much input and output of this box is kept";
+
+	if (op_keep(op, n)) {
+		if (buf_append(b, p, n) == 0)
+			return;
+		e = API_INTERNAL;
+		why = "no memory for the request";
+	}
+	conn_fail(op->conn, e, why);
+	op_free(op);
+}
+
 void op_free(struct op *op)
 {
 	struct service *s = op->s;
@@ -24,6 +53,7 @@ void op_free(struct op *op)
 		op->conn->op = NULL;
 	loop_timer_clear(s->loop, &op->patience);
 	agent_chan_drop(&op->chan);
+	op_forget(op);
 	LIST_REMOVE(op, entry);
 	op->cls->free(op);
 	report_end(s->report);

@@ -8,8 +8,12 @@
 #ifndef SBXD_WORKER_OP_H
 #define SBXD_WORKER_OP_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/queue.h>
 
+#include "lib/buf.h"
 #include "worker/agent_link.h"
 #include "worker/service.h"
 
@@ -22,6 +26,9 @@ struct op_class {
 	/* A part of the request's body, at most room() bytes; and its end. */
 	void (*body)(struct op *op, const uint8_t *p, size_t n);
 	void (*body_end)(struct op *op);
+	/* Takes at most n bytes, as above, from a Unix socket itself. As agent_chan_pour(); after
+	 * -EOPNOTSUPP they come through body(). NULL: always. */
+	ssize_t (*pour)(struct op *op, int fd, size_t n);
 	/*
 	 * What came on a connection that conn_upgrade() was called for, at most room() bytes, which
 	 * may be overwritten. The operation may end within.
@@ -46,12 +53,24 @@ struct op {
 	struct service *s;
 	struct conn *conn; /* NULL when nobody waits for it */
 	struct agent_chan chan;
+	size_t kept;		    /* its share of service.buffered */
 	struct loop_timer patience; /* how long the guest may take to confirm AGENT_CLOSE */
 	LIST_ENTRY(op) entry;
 };
 
 /* Begins: pins the box. */
 void op_init(struct op *op, const struct op_class *cls, struct conn *c);
+
+/* Counts n more bytes that it keeps, until op_forget() or its end. False: all operations of the box
+ * together keep too much. */
+bool op_keep(struct op *op, size_t n);
+
+/* It keeps nothing any more. */
+void op_forget(struct op *op);
+
+/* A part of its request's body, to be kept in b. When that cannot be, the client is told, and the
+ * operation is over. */
+void op_keep_body(struct op *op, struct buf *b, const uint8_t *p, size_t n);
 
 /* Ends: unpins, drops the channel if it is open, calls cls->free(). */
 void op_free(struct op *op);

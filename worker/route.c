@@ -16,7 +16,7 @@
 
 static const struct route routes[] = {
     {HTTP_POST, {"run"}, ROUTE_LIMIT(run_body_bytes), run_begin},
-    {HTTP_POST, {"exec"}, EXEC_BODY_MAX, exec_begin_start},
+    {HTTP_POST, {"exec"}, ROUTE_LIMIT(exec_body_bytes), exec_begin_start},
     {HTTP_GET, {"executions"}, 0, exec_begin_list},
     {HTTP_GET, {"executions", ":"}, 0, exec_begin_get},
     {HTTP_DELETE, {"executions", ":"}, 0, exec_begin_kill},

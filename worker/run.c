@@ -134,28 +134,9 @@ static const struct agent_chan_ops run_chan_ops = {
     .error = run_error,
 };
 
-bool run_keep(struct run *r, size_t n)
-{
-	if (!service_keep(r->op.s, n))
-		return false;
-	r->buffered += n;
-	return true;
-}
-
-void run_forget(struct run *r)
-{
-	r->op.s->buffered -= r->buffered;
-	r->buffered = 0;
-}
-
 static void run_body(struct op *op, const uint8_t *p, size_t n)
 {
-	struct run *r = run_of(op);
-
-	if (!run_keep(r, n))
-		run_refuse(r, API_BOX_RESOURCES, "too much input and output of this box is kept");
-	else if (buf_append(&r->body, p, n) < 0)
-		run_refuse(r, API_INTERNAL, "no memory for the request");
+	op_keep_body(op, &run_of(op)->body, p, n);
 }
 
 static void run_body_end(struct op *op)
@@ -224,7 +205,6 @@ static void run_free(struct op *op)
 
 	if (r->started_ns && !r->over)
 		op->s->report->work.exec_failed++;
-	run_forget(r);
 	loop_timer_clear(op->s->loop, &r->timeout);
 	run_request_free(&r->req);
 	for (size_t i = 0; i < RUN_STREAMS; i++)

@@ -41,7 +41,6 @@ struct run {
 	const struct run_mode *mode;
 	struct buf body;
 	struct run_request req;
-	size_t buffered; /* its share of service.buffered */
 	size_t stdin_sent;
 	bool stdin_done;
 	bool begun; /* the response was */
@@ -60,12 +59,6 @@ extern const struct run_mode run_mode_stream;
 
 /* A route's begin(). */
 void run_begin(struct conn *c, const struct http_head *h);
-
-/* Counts n more bytes that are kept until r ends. False: all operations together keep too much. */
-bool run_keep(struct run *r, size_t n);
-
-/* What r kept counts no more. */
-void run_forget(struct run *r);
 
 /* n bytes of stream 0 or 1 are used up. */
 void run_grant(struct run *r, unsigned int stream, size_t n);

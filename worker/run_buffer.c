@@ -13,7 +13,7 @@ static void buffer_data(struct run *r, unsigned int stream, const uint8_t *p, si
 
 	s->kept.max = r->req.max_output;
 	/* What does not fit is read all the same: the command is not to hang on it. */
-	if (!run_keep(r, keep) || buf_append(&s->kept, p, keep) < 0 || keep < n)
+	if (!op_keep(&r->op, keep) || buf_append(&s->kept, p, keep) < 0 || keep < n)
 		s->truncated = true;
 	run_grant(r, stream, n);
 }
@@ -70,7 +70,7 @@ static int buffer_put(struct run *r, struct buf *out)
  */
 static bool buffer_may_stay(struct run *r, const struct buf *out)
 {
-	run_forget(r);
+	op_forget(&r->op);
 	return out->len <= CONN_OUT_KEEP || conn_keep(r->op.conn, out->len);
 }
 

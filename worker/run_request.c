@@ -25,7 +25,7 @@ struct fields {
 };
 
 static int take_fields(
-    const json_t *json, const struct ctl_limits *limits, struct fields *f, struct err *err)
+    json_t *json, const struct ctl_limits *limits, struct fields *f, struct err *err)
 {
 	const struct json_field table[] = {
 	    {"command", JSON_FIELD_STRING, &f->command, 0, 0},

@@ -15,6 +15,7 @@
 
 #include "drivers/namespace/image_copy.h"
 #include "lib/fd.h"
+#include "lib/hash.h"
 
 #define BOX_USER 1000 /* an ordinary account for commands that shall not be root */
 
@@ -275,11 +276,9 @@ int image_build_host(int dirfd, struct ns_prepared *prep, struct err *err)
 	return rc;
 }
 
-/* FNV-1a over the bytes of the number. */
 static void stamp_add(uint64_t *stamp, uint64_t number)
 {
-	for (int i = 0; i < 64; i += 8)
-		*stamp = (*stamp ^ (number >> i & 0xff)) * 0x100000001b3ULL;
+	*stamp = hash64(*stamp, &number, sizeof(number));
 }
 
 /* Which file it is; with `contents` also when it, or which entries a directory has, changed. */
@@ -300,7 +299,7 @@ static void stamp_add_file(uint64_t *stamp, const char *dir, const char *name, b
 
 uint64_t image_stamp(const char *image)
 {
-	uint64_t stamp = 0xcbf29ce484222325ULL;
+	uint64_t stamp = HASH64_START;
 
 	if (strcmp(image, IMAGE_HOST) != 0) {
 		stamp_add_file(&stamp, image, ".", false);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "guest/files/unpack.h"
+#include "lib/hash.h"
 
 #define DIRS_MAX (4U * 1024U * 1024U)
 #define DIRS_MODE_BITS 0777U
@@ -32,15 +33,6 @@ static struct {
 	uint8_t bytes[DIRS_MAX];
 } dirs;
 
-static uint32_t hash_name(const char *name, size_t len)
-{
-	uint32_t h = 2166136261U;
-
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ (uint8_t)name[i]) * 16777619U;
-	return h;
-}
-
 static void tell(struct dir *d, const struct entry_member *m)
 {
 	d->mode = m->mode & DIRS_MODE_BITS;
@@ -52,7 +44,7 @@ void dirs_add(struct unpack *u, const char *name, const struct entry_member *m)
 {
 	struct dir d = {.mode = DIRS_UNTOLD, .len = (uint32_t)strlen(name)};
 
-	d.hash = hash_name(name, d.len);
+	d.hash = hash32(HASH32_START, name, d.len);
 	if (m != NULL)
 		tell(&d, m);
 	if (sizeof(d) + d.len > DIRS_MAX - dirs.len)
@@ -66,7 +58,7 @@ void dirs_add(struct unpack *u, const char *name, const struct entry_member *m)
 void dirs_update(const char *name, const struct entry_member *m)
 {
 	size_t len = strlen(name);
-	uint32_t hash = hash_name(name, len);
+	uint32_t hash = hash32(HASH32_START, name, len);
 	struct dir d;
 
 	for (size_t at = dirs.len; at > 0; at -= sizeof(d) + d.len) {

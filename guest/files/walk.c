@@ -1,13 +1,9 @@
 /*
  * walk: goes through a tree. sbx-files; if it dies, one request fails, and what it had removed is
  * gone.
- *
- * A frame is a directory on the way from the root to where we are. Its names are read at once, so
- * that they can be sorted and removed, and lie one after the other in one block of memory that
- * grows and shrinks with the depth: so thousands of directories cost no more pages than the largest
- * of them.
  */
 #include "guest/files/walk.h"
+#include "guest/files/walk_int.h"
 #include "guest/path.h"
 
 #include <dirent.h>
@@ -18,133 +14,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define WALK_READ 32768U /* of a directory, at once */
-#define WALK_NAMES_MAX (UINT32_MAX / 4U)
-
-struct frame {
-	int fd; /* -1: closed for now */
-	dev_t dev;
-	ino_t ino;
-	size_t path_len; /* of the directory itself */
-	size_t name_len; /* its own name, the end of path */
-	size_t first;	 /* of its names, in order[] */
-	size_t next;
-	size_t end;
-	size_t names_len; /* of names[], before its own */
-};
-
-struct walk {
-	const struct walk_ops *ops;
-	void *ctx;
-
-	struct frame *frames;
-	size_t depth; /* of frames in use */
-	size_t frames_size;
-	size_t shallowest; /* frames before it are closed */
-
-	uint8_t *names; /* type, name, NUL; ... */
-	size_t names_len;
-	size_t names_size;
-	uint32_t *order; /* where in names */
-	size_t order_len;
-	size_t order_size;
-
-	char *path;
-	size_t path_size;
-};
-
-/* The block with room for `want` elements in all; NULL: no memory, and it is as before. */
-static void *grow(void *block, size_t *size, size_t want, size_t each)
-{
-	size_t more = *size > 0 ? *size : 64;
-	void *bigger;
-
-	if (want <= *size)
-		return block;
-	while (more < want)
-		more *= 2;
-	bigger = reallocarray(block, more, each);
-	if (bigger != NULL)
-		*size = more;
-	return bigger;
-}
-
-/* ---- names ---- */
-
-static int add_name(struct walk *w, unsigned char type, const char *name)
-{
-	size_t len = strlen(name) + 1;
-	void *names = grow(w->names, &w->names_size, w->names_len + 1 + len, 1);
-	void *order;
-
-	if (names == NULL || w->names_len + 1 + len > WALK_NAMES_MAX)
-		return -ENOMEM;
-	w->names = names;
-	order = grow(w->order, &w->order_size, w->order_len + 1, sizeof(*w->order));
-	if (order == NULL)
-		return -ENOMEM;
-	w->order = order;
-	w->order[w->order_len++] = (uint32_t)w->names_len;
-	w->names[w->names_len] = type;
-	memcpy(w->names + w->names_len + 1, name, len);
-	w->names_len += 1 + len;
-	return 0;
-}
-
-static int compare_names(const void *a, const void *b, void *names)
-{
-	uint32_t x;
-	uint32_t y;
-
-	memcpy(&x, a, sizeof(x));
-	memcpy(&y, b, sizeof(y));
-	return strcmp((const char *)names + x + 1, (const char *)names + y + 1);
-}
-
-static bool is_dots(const char *name)
-{
-	return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
-}
-
-/* Takes the names that lie in n bytes of directory entries. 0 or -ENOMEM. */
-static int take_entries(struct walk *w, const uint8_t *bytes, size_t n)
-{
-	size_t at = 0;
-
-	while (at < n) {
-		const struct dirent64 *e = (const struct dirent64 *)(const void *)(bytes + at);
-
-		if (!is_dots(e->d_name) && add_name(w, e->d_type, e->d_name) != 0)
-			return -ENOMEM;
-		at += e->d_reclen;
-	}
-	return 0;
-}
-
-/* All names of the frame's directory, as far as they can be read. 0 or an errno. */
-static int read_names(struct walk *w, struct frame *f)
-{
-	static _Alignas(struct dirent64) uint8_t bytes[WALK_READ];
-	int err = 0;
-
-	f->names_len = w->names_len;
-	f->first = f->next = w->order_len;
-	while (err == 0) {
-		ssize_t n = getdents64(f->fd, bytes, sizeof(bytes));
-
-		if (n <= 0) {
-			err = n < 0 ? errno : 0;
-			break;
-		}
-		err = -take_entries(w, bytes, (size_t)n);
-	}
-	f->end = w->order_len;
-	if (w->ops->sorted && f->end > f->first)
-		qsort_r(w->order + f->first, f->end - f->first, sizeof(*w->order), compare_names,
-		    w->names);
-	return err;
-}
 
 /* ---- frames ---- */
 
@@ -168,7 +37,7 @@ static void limit_fds(struct walk *w)
 static int push(struct walk *w, int fd, size_t path_len, size_t name_len)
 {
 	struct frame f = {.fd = fd, .path_len = path_len, .name_len = name_len};
-	void *frames = grow(w->frames, &w->frames_size, w->depth + 1, sizeof(f));
+	void *frames = walk_grow(w->frames, &w->frames_size, w->depth + 1, sizeof(f));
 	struct stat st;
 	int err = frames == NULL ? ENOMEM : 0;
 
@@ -183,7 +52,7 @@ static int push(struct walk *w, int fd, size_t path_len, size_t name_len)
 	f.dev = st.st_dev;
 	f.ino = st.st_ino;
 	limit_fds(w);
-	err = read_names(w, &f);
+	err = walk_read_names(w, &f);
 	w->frames[w->depth++] = f; /* with as much as there is */
 	if (err != 0 && w->depth > 1)
 		report(w, path_len, err);
@@ -276,7 +145,7 @@ static int put_path(struct walk *w, const struct frame *f, const char *name, siz
 {
 	size_t name_len = strlen(name);
 	size_t at = f->path_len > 0 ? f->path_len + 1 : 0;
-	char *path = grow(w->path, &w->path_size, at + name_len + 1, 1);
+	char *path = walk_grow(w->path, &w->path_size, at + name_len + 1, 1);
 
 	if (path == NULL)
 		return ENOMEM;

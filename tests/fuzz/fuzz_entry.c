@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/hash.h"
 #include "wire/agent.h"
 #include "wire/entry.h"
 #include "wire/json.h"
@@ -25,10 +26,7 @@ struct taken {
 
 static void add(struct taken *t, const void *p, size_t n)
 {
-	const uint8_t *bytes = p;
-
-	for (size_t i = 0; i < n; i++)
-		t->sum = (t->sum ^ bytes[i]) * 1099511628211ULL;
+	t->sum = hash64(t->sum, p, n);
 }
 
 static void check_json(const struct entry *e)

@@ -14,7 +14,7 @@
 
 #define REQUIRE(cond) ((cond) ? (void)0 : (fprintf(stderr, "not so: %s\n", #cond), abort()))
 
-static void check_take(const json_t *o)
+static void check_take(json_t *o)
 {
 	const char *command = NULL;
 	double timeout = 5;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/hash.h"
 #include "wire/agent.h"
 #include "wire/entry.h"
 #include "worker/tar_in.h"
@@ -32,10 +33,7 @@ struct heard {
 
 static void add(struct heard *h, const void *p, size_t n)
 {
-	const uint8_t *bytes = p;
-
-	for (size_t i = 0; i < n; i++)
-		h->sum = (h->sum ^ bytes[i]) * 1099511628211ULL;
+	h->sum = hash64(h->sum, p, n);
 }
 
 static void hear_piece(struct heard *h, const struct entry *e)

@@ -323,6 +323,12 @@ class DaemonTest(unittest.TestCase):
     env = {}
     wrapper = tuple(os.environ.get("SBX_WRAPPER", "").split())
 
+    def connect(self):
+        """A connection that is closed with the test."""
+        c = self.d.connect()
+        self.addCleanup(c.close)
+        return c
+
     @classmethod
     def setUpClass(cls):
         cls.mounts_before = slurp("/proc/self/mounts")

@@ -231,6 +231,9 @@ class TwoUsers(DaemonTest):
         self.assertEqual(self.d.sh(f"2001:{a['box_id']}", "cat /tmp/who"), "a\n")
         for uid in (2001, 2002):
             self.assertEqual(self.d.request("DELETE", f"/v1/boxes/{uid}:{a['box_id']}?force=true").status, 204)
+        release = f"/v1/boxes/{a['box_id']}/release"
+        self.assertEqual(self.as_uid(2001, "POST", release, {})[1], {"status": "closed"})
+        self.assertEqual(self.as_uid(2003, "POST", release, {})[0], 404, "what is gone was never this uid's")
 
 
 if __name__ == "__main__":

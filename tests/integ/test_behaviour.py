@@ -76,6 +76,18 @@ class Pool(BehaviourTest):
         self.assertEqual(self.counter("closes"), closes, "nothing was stopped")
         self.assertEqual(self.d.sh(box["box_id"], "pgrep -c sleep"), "1\n")
 
+    def test_release_of_a_box_that_is_gone(self):
+        box = self.d.acquire("u", "gone")
+        self.assertEqual(self.d.request("DELETE", f"/v1/boxes/{box['box_id']}?force=true").status, 204)
+        for lease in (box["lease_id"], box["lease_id"], None):
+            r = self.d.release(box["box_id"], lease)
+            self.assertEqual((r.status, r.json), (200, {"status": "closed"}))
+        self.assertEqual(self.d.release(f"{os.geteuid()}:{box['box_id']}").json, {"status": "closed"})
+        for unknown in ("0" * 16, "nosuch", f"4242:{box['box_id']}"):
+            r = self.d.release(unknown)
+            self.assertEqual((r.status, r.reason), (404, "not_found"), unknown)
+        self.assertEqual(self.d.get(f"/v1/boxes/{box['box_id']}").status, 404, "to all else it is gone")
+
     def test_warm_reclaim(self):
         box = self.d.acquire("u", "reclaim")
         self.d.write(box["box_id"], "/tmp/work", b"half done")

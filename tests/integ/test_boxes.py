@@ -123,10 +123,11 @@ class Make(BoxesTest):
         self.assertEqual(len([b for b in self.d.get("/v1/boxes").json["boxes"] if b["name"] == "raced"]), 1)
 
     def test_what_it_is_made_of(self):
-        box = self.make(cpus=2, memory_mib=256, disk_size_gb=1, env={"A": "mine", "B": "x=y"}, working_dir="/usr/lib", user="1234:4321")
+        user = "1234:4321" if IS_ROOT else "0:0"  # an ordinary user's boxes have one uid
+        box = self.make(cpus=2, memory_mib=256, disk_size_gb=1, env={"A": "mine", "B": "x=y"}, working_dir="/usr/lib", user=user)
         self.assertEqual((box["cpus"], box["memory_mib"], box["disk_mib"]), (2, 256, 1024))
         b = box["box_id"]
-        self.assertEqual(self.d.sh(b, "echo $A $B $PWD $(id -u):$(id -g)"), "mine x=y /usr/lib 1234:4321\n")
+        self.assertEqual(self.d.sh(b, "echo $A $B $PWD $(id -u):$(id -g)"), f"mine x=y /usr/lib {user}\n")
         self.assertEqual(self.d.sh(b, "echo $A $PWD $(id -u)", env={"A": "call"}, cwd="/tmp", user="0"), "call /tmp 0\n")
         other = self.make()["box_id"]
         self.assertEqual(self.d.sh(other, "echo [$A] $(id -u)"), "[] 0\n")
@@ -138,6 +139,9 @@ class Make(BoxesTest):
             r = self.d.post("/v1/boxes", body)
             self.assertEqual((r.status, r.json["error"]["code"]), (400, code), body)
         self.assertEqual(self.d.post("/v1/boxes", "nonsense").status, 400)
+        r = self.d.request("POST", "/v1/boxes")
+        self.assertEqual((r.status, r.reason), (400, "malformed_request"), "BoxLite's specification requires a body")
+        self.assertIn("body", r.json["error"]["message"])
         self.assertEqual(self.create(env={"A": "x" * 60000, "B": "y" * 4000}).status, 201)
         self.assertEqual(self.d.get("/v1/boxes/").status, 404)
 

@@ -7,7 +7,7 @@ import signal
 import unittest
 import uuid
 
-from harness import BOUND, Fault, wait_for
+from harness import BOUND, IS_ROOT, Fault, wait_for
 from test_boxes import DEAF, BoxesTest
 
 
@@ -29,7 +29,8 @@ class Restart(BoxesTest):
         self.make("fresh")
         self.start(self.make("running")["box_id"])
         self.d.sh("running", "echo kept > /tmp/f; (setsid sleep 4713 >/dev/null 2>&1 &)")
-        self.make(env={"A": "mine"}, user="1234")
+        user = "1234" if IS_ROOT else "0"
+        self.make(env={"A": "mine"}, user=user)
         stopped = self.make("stopped")["box_id"]
         self.d.write(stopped, "/tmp/f", b"of the stopped")
         self.stop(stopped)
@@ -40,7 +41,7 @@ class Restart(BoxesTest):
             self.assertEqual(self.generations(), before)
         self.assertEqual(self.d.sh("running", "cat /tmp/f; pgrep -fc '^sleep 4713'"), "kept\n1\n")
         anonymous = next(b for b, (name, *_) in before.items() if not name)
-        self.assertEqual(self.d.sh(anonymous, "echo $A $(id -u)"), "mine 1234\n")
+        self.assertEqual(self.d.sh(anonymous, "echo $A $(id -u)"), f"mine {user}\n")
         self.assertEqual(self.d.read("stopped", "/tmp/f").body, b"of the stopped")
         self.assertEqual(self.status("stopped"), "running")
         self.assertEqual(self.status("fresh"), "configured")

@@ -50,6 +50,28 @@ class Start(unittest.TestCase):
             self.assertIn(f"{self.file}:{line}", r.stderr, text)
             self.assertIn(word, r.stderr)
 
+    def test_errors_show_control_characters_and_do_not_pass_them_on(self):
+        for text, shown in (('"re\\x1b[31mplicas": 1\n', "re\\x1b[31mplicas"), ('driver: "a\\x9b2Jb\\x07"\n', "a\\x9b2Jb\\x07"),
+                            ('environment: {"A\\x1b]0;x\\x07": y}\n', "\\x1b]0;x\\x07"), ("a: \x1b\n", ":1: this is no UTF-8 text")):
+            r = self.check(text)
+            self.assertEqual(r.returncode, 2, text)
+            self.assertIn(shown, r.stderr)
+            self.assertTrue(all(c >= " " and not "\x7f" <= c < "\xa0" or c == "\n" for c in r.stderr), repr(r.stderr))
+        self.assertIn("'\\x1b[1m'", sbxd("--driver", "\x1b[1m").stderr)
+
+    def test_an_address_that_is_none_is_refused_with_what_is_allowed(self):
+        r = self.check("listen_tcp: here\n")
+        self.assertIn("127.0.0.1:PORT or [::1]:PORT (any address with listen_tcp_public)", r.stderr)
+
+    @unittest.skipUnless(os.geteuid() == 0 and os.path.exists("/proc/sys/vm/memfd_noexec"), "root, and a kernel that has it")
+    def test_a_kernel_that_forbids_programs_in_memory_is_named(self):
+        r = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", "echo 2 > /proc/sys/vm/memfd_noexec && exec \"$@\"", "sh",
+                            f"{BUILD}/sbxd", "--runtime-dir", f"{self.dir}/run", "--state-dir", f"{self.dir}/state",
+                            "--instance", f"noexec{os.getpid()}"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(r.returncode, 1, r)
+        self.assertIn("vm.memfd_noexec is 2", r.stderr)
+        self.assertIn("sysctl -w vm.memfd_noexec=1", r.stderr)
+
     def test_what_comes_later_is_refused_clearly(self):
         r = self.check("network: user\n")
         self.assertEqual(r.returncode, 2)

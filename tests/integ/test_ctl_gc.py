@@ -157,21 +157,33 @@ class Gc(unittest.TestCase):
                       if line.split()[2] in ("cgroup", "cgroup2") and ("pids" in line.split()[3] or line.split()[2] == "cgroup2"))
         instance = f"t{os.getpid()}-cg"
         box = f"{parent}/sbxd-{instance}/sbxd-{instance}-0-1"
-        inside, beside = (subprocess.Popen(["sleep", "1000"]) for _ in range(2))
+        beside = subprocess.Popen(["sleep", "1000"])
+        # One whose parent is gone, as a box's after its worker's death would be.
+        orphan = int(subprocess.run(["sh", "-c", "sleep 1000 > /dev/null 2>&1 & echo $!"], capture_output=True, text=True, check=True).stdout)
+        born = start_time(orphan)
+        gc = [f"{BUILD}/sbxctl", "gc", "--json", "--instance", instance]
         try:
             os.makedirs(box)
-            with open(f"{box}/cgroup.procs", "w", encoding="ascii") as f:
-                f.write(str(inside.pid))
-            r = subprocess.run([f"{BUILD}/sbxctl", "gc", "--instance", instance], capture_output=True, text=True, timeout=BOUND)
+            for pid in (orphan, beside.pid):
+                with open(f"{box}/cgroup.procs", "w", encoding="ascii") as f:
+                    f.write(str(pid))
+            (found,) = json.loads(subprocess.run(gc, capture_output=True, text=True, timeout=BOUND).stdout)["instances"]
+            self.assertEqual((found["verdict"], found["why"]), ("unknown", f"what is in its cgroup is process {os.getpid()}'s"))
+            self.assertEqual(start_time(orphan), born)
+            with open(f"{parent}/cgroup.procs", "w", encoding="ascii") as f:
+                f.write(str(beside.pid))
+            r = subprocess.run(gc, capture_output=True, text=True, timeout=BOUND)
             self.assertEqual(r.returncode, 0, r)
-            self.assertIn(f"removed cgroup {parent}/sbxd-{instance}\n", r.stdout)
+            (found,) = json.loads(r.stdout)["instances"]
+            self.assertIn({"kind": "cgroup", "what": f"{parent}/sbxd-{instance}", "error": None}, found["removed"])
             self.assertFalse(os.path.exists(os.path.dirname(box)))
-            self.assertEqual(inside.wait(BOUND), -signal.SIGKILL)
+            wait_for("it to be gone", lambda: start_time(orphan) != born)
             self.assertIsNone(beside.poll())
         finally:
-            for p in (inside, beside):
-                p.kill()
-                p.wait(BOUND)
+            beside.kill()
+            beside.wait(BOUND)
+            if start_time(orphan) == born:
+                os.kill(orphan, signal.SIGKILL)
             for path in (box, os.path.dirname(box)):
                 if os.path.exists(path):
                     os.rmdir(path)

@@ -21,24 +21,23 @@ class WorkerDies(DaemonTest):
     config = "replicas: 50\n"
 
     def start_sleep(self, box, n):
-        c = self.d.connect()
+        c = self.connect()
         c.request("POST", f"/v1/boxes/{box}/run", json.dumps({"command": f"touch /tmp/started; sleep {n}"}))
         wait_for("the command to run", lambda: self.d.read(box, "/tmp/started").status == 200)
         return c
 
     def test_a_connection_between_requests_survives_the_worker(self):
         box = self.d.acquire("idle", "t")
-        c = self.d.connect()
+        c = self.connect()
         self.assertEqual(self.d.post(f"/v1/boxes/{box['box_id']}/run", {"command": "true"}, connection=c).status, 200)
         worker = self.d.inspect(box["box_id"])["pid"]
         wait_for("the worker to wait for the next request", lambda: proc_says(worker, "stat", r"\) S "))
         os.kill(worker, signal.SIGKILL)
         self.assertEqual(self.d.get("/v1/pool", connection=c).status, 200)
-        c.close()
 
     def test_streams_of_a_dead_worker_end(self):
         box = self.d.acquire("stream", "t")
-        c = self.d.connect()
+        c = self.connect()
         c.request("POST", f"/v1/boxes/{box['box_id']}/run", json.dumps({"command": "echo x; sleep 1000"}), {"Accept": "application/x-ndjson"})
         r = c.getresponse()
         r.readline()
@@ -47,7 +46,6 @@ class WorkerDies(DaemonTest):
             rest = r.read()
             if b"exit_code" not in rest:
                 raise ValueError("ended without a result")
-        c.close()
 
     def test_guest_killed_from_inside(self):
         box = self.d.acquire("guest", "t")
@@ -96,7 +94,7 @@ class BootHangs(DaemonTest):
 
     def test_another_scope_is_served_meanwhile(self):
         self.fault.arm()
-        c = self.d.connect()
+        c = self.connect()
         c.request("POST", "/v1/acquire", json.dumps({"user_id": "hang", "thread_id": "t"}))
         wait_for("the boot to hang", self.fault.hit)
         box = self.d.acquire("other", "t")
@@ -139,7 +137,7 @@ class HungInUse(DaemonTest):
 
     def hang(self, which, reason):
         box = self.d.acquire("inuse", which)
-        c = self.d.connect()
+        c = self.connect()
         c.request("POST", f"/v1/boxes/{box['box_id']}/run", json.dumps({"command": "touch /tmp/up; sleep 1000"}))
         wait_for("the command", lambda: self.d.read(box["box_id"], "/tmp/up").status == 200)
         pid = self.d.inspect(box["box_id"])[which]
@@ -182,6 +180,7 @@ class Shutdown(unittest.TestCase):
         try:
             boxes = in_threads(6, lambda i: d.acquire("sd", str(i)))
             c = d.connect()
+            self.addCleanup(c.close)
             c.request("POST", f"/v1/boxes/{boxes[0]['box_id']}/run", json.dumps({"command": "touch /tmp/s; sleep 1000"}))
             wait_for("the command", lambda: d.read(boxes[0]["box_id"], "/tmp/s").status == 200)
             census.add(d.process.pid)

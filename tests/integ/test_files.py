@@ -94,6 +94,16 @@ class Files(DaemonTest):
         for bad in ("/dev/zero", "/tmp/fifo2", "/dev/tty"):
             self.assertIn(d.read(box, bad).status, (400, 403), bad)
         self.assertIn(b"processor", d.read(box, "/proc/cpuinfo").body)
+        for path in ("/proc/self/mem", "/proc/1/mem"):  # they look like files of size 0
+            self.expect(d.read(box, path), 400, "invalid_argument")
+        r = d.get(f"/v1/boxes/{box}/fs/read?path=/proc/self/mem&start_line=1&end_line=2")
+        self.expect(r, 400, "invalid_argument")
+        for query in ("", "&append=1"):
+            for path in ("/proc/new", "/proc/self/comm", "/proc/self/new", "/proc/sys/kernel/hostname"):
+                r = d.write(box, path, b"x", query)
+                self.assertIn((r.status, r.reason), ((400, "invalid_argument"), (403, "permission_denied")), f"{path} {query}: {r}")
+                self.assertIn(path, r.json["error"]["message"])
+            self.expect(d.write(box, "/proc/none/new", b"x", query), 404, "not_found")
         self.assertEqual(d.get(f"/v1/boxes/{box}/fs/nothing?path=/").status, 404)
         self.assertEqual(d.post(f"/v1/boxes/{box}/fs/read?path=/tmp/file").status, 405)
 

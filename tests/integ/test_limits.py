@@ -86,7 +86,7 @@ class Requests(LimitsTest):
 
     def test_a_body(self):
         def body(size):
-            return filled({"user_id": "limits", "thread_id": "x", "more": ""}, size)
+            return b'{"user_id":"limits","thread_id":"x"}'.ljust(size)
         self.assertEqual(self.d.post("/v1/acquire", body(3000)).status, 200)
         self.refused(self.d.post("/v1/acquire", body(3001)), 413, "too_large", "longer than 3000 bytes")
         for size, status in ((3000, 200), (3001, 413), (30000, 413)):
@@ -98,10 +98,11 @@ class Requests(LimitsTest):
         def deep(levels, **more):
             return json.dumps({**more, "deep": None}).replace("null", "[" * (levels - 1) + "]" * (levels - 1))
         scope = {"user_id": "limits", "thread_id": "deep"}
-        self.assertEqual(self.d.post("/v1/acquire", deep(8, **scope)).status, 200)
+        known = '"deep" is not known'  # it was read, and looked at
+        self.refused(self.d.post("/v1/acquire", deep(8, **scope)), 400, "invalid_argument", known)
         self.refused(self.d.post("/v1/acquire", deep(9, **scope)), 400, "malformed_request", "nested deeper than 8 levels")
         box = self.box("deep")
-        self.assertEqual(self.d.post(f"/v1/boxes/{box}/run", deep(8, command="true")).status, 200)
+        self.refused(self.d.post(f"/v1/boxes/{box}/run", deep(8, command="true")), 400, "invalid_argument", known)
         self.refused(self.d.post(f"/v1/boxes/{box}/run", deep(9, command="true")), 400, "malformed_request", "nested deeper than 8 levels")
 
     def test_event_streams(self):
@@ -121,7 +122,7 @@ class Requests(LimitsTest):
 
 
 class Boxes(LimitsTest):
-    config = ("replicas: 10\nlimits: {box_connections: 3, run_body_bytes: 5000, run_output_bytes: 2000, file_bytes: 10000}\n")
+    config = ("replicas: 10\nlimits: {box_connections: 3, run_body_bytes: 5000, exec_body_bytes: 3000, run_output_bytes: 2000, file_bytes: 10000}\n")
 
     def test_connections_to_a_box(self):
         box, other = self.box("conns"), self.box("other")
@@ -150,6 +151,14 @@ class Boxes(LimitsTest):
             s = self.raw()
             s.sendall(f"POST /v1/boxes/{box}/run HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n".encode() + chunked(body(size)))
             self.assertEqual(self.reply(s).status, status, size)
+
+    def test_the_body_of_an_execution(self):
+        box = self.box("exec body")
+        for size, status in ((3000, 201), (3001, 413)):
+            r = self.d.post(f"/v1/boxes/{box}/exec", filled({"command": "true", "args": [""]}, size))
+            self.assertEqual(r.status, status, r)
+        self.assertIn("longer than 3000 bytes", r.json["error"]["message"])
+        self.assertEqual(self.d.get("/v1/config").json["limits"]["exec_body_bytes"], 3000)
 
     def test_the_output_of_a_command(self):
         box = self.box("output")

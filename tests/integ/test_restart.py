@@ -59,6 +59,14 @@ class Crash(RestartTest):
             self.assertEqual(self.d.release(b["box_id"], b["lease_id"]).json["status"], "running")
             self.assertEqual(self.d.release(b["box_id"], again["lease_id"]).json["status"], "warm")
 
+    def test_boxes_that_are_gone_are_known(self):
+        box = self.d.acquire("u", "gone")
+        self.d.request("DELETE", f"/v1/boxes/{box['box_id']}?force=true")
+        self.crash()
+        r = self.d.release(box["box_id"], box["lease_id"])
+        self.assertEqual((r.status, r.json), (200, {"status": "closed"}))
+        self.assertEqual(self.d.release("0" * 16).status, 404)
+
     def test_a_box_that_died_meanwhile_is_noticed(self):
         """Its worker lives, but is stopped: nobody else can say so."""
         box = self.d.acquire("u", "gone")["box_id"]

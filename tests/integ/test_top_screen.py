@@ -42,6 +42,7 @@ class Keys(DaemonTest):
 
     def test_the_first_screen(self):
         s = self.screen()
+        s.wait_text("F10Quit")  # the last of it
         text = s.text()
         self.assertRegex(text, rf"^sbxd {self.d.instance} serving  pid {self.d.process.pid}  generation 1  up ")
         self.assertRegex(text, r"\] 4 of 50 replicas, 1024 slots")
@@ -306,7 +307,7 @@ class Keys(DaemonTest):
 
     def test_a_locale_without_utf8(self):
         s = self.screen(env={"LC_ALL": "C"})
-        self.assertIn(["active", "b?b", "???"], [row[1:4] for row in s.rows()])
+        s.wait_rows("its row", lambda rows: ["active", "b?b", "???"] in [row[1:4] for row in rows])
 
     def test_it_does_not_grow(self):
         s = self.screen("-d", "0.1", "-n", "200")
@@ -328,6 +329,13 @@ class Keys(DaemonTest):
             if b["user_id"] == "eve":
                 self.d.request("DELETE", f"/v1/boxes/{b['box_id']}?force=true")
 
+    def test_a_long_notice_leaves_the_clock(self):
+        s = self.screen("-f", "o" * 35)
+        s.wait_tick()
+        line = s.lines()[0]
+        self.assertNotIn("generation", line)
+        self.assertRegex(line, r"up .* FILTER o+ \d\d:\d\d:\d\d$")
+
     def test_only_what_changes_is_sent(self):
         """No clearing, and a screen on which only the clock moves costs little."""
         s = self.screen("-d", "0.1", "-f", "three")
@@ -340,7 +348,9 @@ class Keys(DaemonTest):
         self.assertGreater(len(sent), 20)
         self.assertNotIn(b"\x1b[2J", sent)
         self.assertNotIn(b"\x1b[J", sent)
-        self.assertLess(len(sent), 24 * 80 * 2)
+        drawings = sent.count(b"\x1b[1;")  # each goes to the first line, where the clock is
+        self.assertGreater(drawings, 2)
+        self.assertLess(len(sent) / drawings, 24 * 80 / 8)
 
 
 if __name__ == "__main__":

@@ -50,7 +50,8 @@ class Screen(Terminal):
         return self.wait_text(r"^ENDED (\d+)").group(1)
 
     def clock(self):
-        return re.search(r"\d\d:\d\d:\d\d", self.lines()[0]).group()
+        """What the first line's clock says: sbxtop may not have drawn it yet."""
+        return self.wait("the clock", lambda lines: re.search(r"\d\d:\d\d:\d\d", lines[0])).group()
 
     def wait_tick(self):
         before = self.clock()

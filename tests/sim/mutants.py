@@ -193,9 +193,9 @@ MUTANTS = [
      "\tif (b->remove_req)\n\t\tpool_act(p, POOL_REMOVED, b)->req = b->remove_req;\n", ""),
 
     # ---- generations ----
-    ("a stale generation is accepted", "pool.c",
+    ("a stale generation is accepted", "pool_slot.c",
      "if (!b || b->state == SLOT_FREE || b->generation != gen)", "if (!b || b->state == SLOT_FREE || !gen)"),
-    ("a generation is given twice", "pool.c",
+    ("a generation is given twice", "pool_slot.c",
      "pool_name_box(p, b, ++p->generation);", "pool_name_box(p, b, p->generation);"),
     ("what a worker says of a state that is over counts", "pool_life.c",
      "\tif (!b || b->state != SLOT_CHECKING)\n\t\treturn;\n", "\tif (!b || b->state == SLOT_CLOSING || !b->scope)\n\t\treturn;\n"),

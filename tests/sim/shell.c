@@ -128,7 +128,7 @@ static void do_kill(struct sim *s, const struct pool_action *a)
 	s->procs[proc].unkillable = !s->quiet && sim_rarely(s, 10);
 }
 
-/* on_cleaned() of perform.c */
+/* on_cleaned() of perform_clean.c */
 void sim_cleaned(struct sim *s, uint32_t slot, bool ok)
 {
 	uint64_t gen = s->cleans[slot].generation;

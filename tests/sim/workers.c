@@ -107,8 +107,8 @@ void sim_lock_drop(struct sim *s, uint32_t slot, uint32_t who)
 	page->inconsistent = false;
 }
 
-/* recover_slot() of supervisor/perform.c, step by step. False: it cannot be used again, or sbxd
- * crashed in between. */
+/* recover_slot() of supervisor/perform_clean.c, step by step. False: it cannot be used again, or
+ * sbxd crashed in between. */
 bool sim_slot_recover(struct sim *s, uint32_t slot)
 {
 	struct sim_page *page = &s->pages[slot];

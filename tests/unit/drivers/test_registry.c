@@ -25,6 +25,7 @@ static void test_every_driver_is_whole(void **state)
 	(void)state;
 	for (; (d = driver_at(n)); n++) {
 		assert_ptr_equal(driver_find(d->name), d);
+		assert_true(d->takes && d->adopt);
 		assert_true(d->probe && d->prepare && d->list && d->cleanup && d->finish);
 		assert_true(d->start && d->watch_fd && d->kill && d->stats && d->free);
 		/* Both or none: what is paused must be resumed. */

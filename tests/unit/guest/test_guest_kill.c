@@ -8,6 +8,9 @@
 #define BOMB_UID 54399U
 #define TREE_UID 54398U
 
+/* In a shell: the guest that it runs below, and no other that may run on this host. */
+#define GUEST_OF_SHELL "$(($(ps -o ppid= -p $PPID)))"
+
 static uint32_t start_as(struct drive *d, const char *line, const char *user)
 {
 	const char *argv[] = {line, NULL};
@@ -15,6 +18,17 @@ static uint32_t start_as(struct drive *d, const char *line, const char *user)
 	return drive_exec(
 	    d, &(struct exec_spec){
 		   .argv = argv, .user = user, .flags = AGENT_EXEC_SHELL | AGENT_EXEC_NO_STDIN});
+}
+
+/* Ends the process whose pid stands in `text`, as the box counts them. The exit status of kill. */
+static int shell_kill(struct drive *d, const char *text, const char *how)
+{
+	const char *digits = strpbrk(text, "0123456789");
+	char line[64];
+
+	assert_non_null(digits);
+	(void)snprintf(line, sizeof(line), "kill %s %lu", how, strtoul(digits, NULL, 10));
+	return drive_shell(d, line)->end.exit_code;
 }
 
 /* Report 8: a timeout must not kill only the leader. */
@@ -53,7 +67,7 @@ static void test_report_08_close_in_the_drain(void **state)
 	struct drive *d = drive_of(state);
 	uint32_t channel = start_as(d,
 	    "(while kill -0 $$; do :; done 2>/dev/null; while :; do echo x; sleep 0.01; done) &"
-	    "exit 9",
+	    "echo $!; exit 9",
 	    "54398");
 	const struct reply *r;
 
@@ -64,7 +78,7 @@ static void test_report_08_close_in_the_drain(void **state)
 		assert_int_equal(count_uid(TREE_UID), 0);
 	} else { /* END had been sent before: the background process lives on */
 		assert_int_equal(r->end.flags, AGENT_END_LEFT_OPEN);
-		(void)drive_shell(d, "pkill -9 -U 54398");
+		assert_int_equal(shell_kill(d, (char *)r->out[1], "-9"), 0);
 	}
 	assert_int_equal(r->end.exit_code, 9);
 }
@@ -76,8 +90,10 @@ static void test_close_kills_only_its_own_tree(void **state)
 	uint32_t other = drive_exec(d, &(struct exec_spec){.argv = argv});
 	uint32_t channel = drive_shell_start(d, "sleep 1000 & sleep 1000 & echo ready; wait");
 	const struct reply *r;
+	char left[32];
 
-	(void)drive_shell(d, "sleep 1001 &");
+	(void)snprintf(left, sizeof(left), "%s",
+	    (char *)drive_shell(d, "sleep 1001 >&- 2>&- & echo $!")->out[1]);
 	drive_await_output(d, channel, "ready");
 	drive_close(d, channel);
 	assert_int_equal(drive_wait(d, channel)->end.flags, AGENT_END_KILLED);
@@ -86,7 +102,7 @@ static void test_close_kills_only_its_own_tree(void **state)
 	r = drive_wait(d, other);
 	assert_int_equal(r->end.exit_code, 0);
 	assert_string_equal((char *)r->out[1], "alive\n");
-	assert_int_equal(drive_shell(d, "pkill -f '^sleep 1001$'")->end.exit_code, 0);
+	assert_int_equal(shell_kill(d, left, "-TERM"), 0);
 }
 
 static void test_close_sends_what_was_written(void **state)
@@ -258,8 +274,9 @@ static void test_no_pid_left(void **state)
 static void test_shims_may_be_killed(void **state)
 {
 	struct drive *d = drive_of(state);
-	const char *line =
-	    d->init ? "kill -9 -1; echo alone; exit 5" : "pkill -9 -x sbx-shim; echo alone; exit 5";
+	const char *line = d->init ? "kill -9 -1; echo alone; exit 5"
+				   : "pkill -9 -x -P " GUEST_OF_SHELL
+				     " sbx-shim; echo alone; exit 5";
 	uint32_t other = drive_shell_start(d, "echo ready; sleep 1000");
 	const struct reply *r;
 
@@ -298,9 +315,8 @@ static void test_stopped_shims_take_commands(void **state)
 {
 	struct drive *d = drive_of(state);
 
-	const char *line = d->init
-			       ? "kill -STOP -1; exit 5"
-			       : "pkill -STOP -x -P $(($(ps -o ppid= -p $PPID))) sbx-shim; exit 5";
+	const char *line = d->init ? "kill -STOP -1; exit 5"
+				   : "pkill -STOP -x -P " GUEST_OF_SHELL " sbx-shim; exit 5";
 
 	for (int i = 0; i < 5; i++) {
 		assert_int_equal(drive_shell(d, line)->end.exit_code, 5);

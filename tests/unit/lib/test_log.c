@@ -137,6 +137,20 @@ static void test_not_utf8(void **state)
 }
 
 /* A line that is too long is cut, but stays one line, and JSON stays JSON. */
+static void test_escape(void **state)
+{
+	char out[64];
+	char little[4];
+
+	(void)state;
+	log_escape("a\nb\x1b[31m\x7f\"\xff\xc2\x9b\xc3\xbc", out, sizeof(out));
+	assert_string_equal(out, "a\\x0ab\\x1b[31m\\x7f\"\\xff\\x9b\xc3\xbc");
+	log_escape("abcdef", little, sizeof(little));
+	assert_string_equal(little, "abc");
+	log_escape("", out, sizeof(out));
+	assert_string_equal(out, "");
+}
+
 static void test_long(void **state)
 {
 	static const char fill[] = {'x', '\n', '"', '\xff'};
@@ -205,6 +219,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_level, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_json, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_not_utf8, setup, teardown),
+	    cmocka_unit_test_setup_teardown(test_escape, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_long, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_invariant, setup, teardown),
 	};

@@ -100,6 +100,7 @@ static const struct {
     {"limits.box_connections", "257", "from 1 to 256"},
     {"limits.event_streams", "0", "from 1 to 1024"},
     {"limits.run_body_bytes", "268435457", "from 1024 to 268435456"},
+    {"limits.exec_body_bytes", "1023", "from 1024 to 268435456"},
     {"limits.run_output_bytes", "1", "from 1024 to 268435456"},
     {"limits.file_bytes", "0", "a whole number from 1 to 1099511627776"},
     {"limits.file_bytes", "1.5", "a whole number"},
@@ -116,8 +117,12 @@ static const struct {
     {"qemu.initrd", "initrd", "an absolute path"},
     {"qemu.accel", "{}", "a list or mapping"},
     {"boxlite.library", "libboxlite.so", "an absolute path"},
+    {"boxlite.home", "x", "an absolute path"},
+    {"boxlite.registries", "[]", "a list or mapping"},
+    {"boxlite.network", "true", "give disabled, enabled"},
+    {"boxlite.detach", "1", "give false, true"},
     {"boxlite.url", "[]", "a list or mapping"},
-    {"boxlite.api_key", "\"\\x07\"", "without control characters"},
+    {"boxlite.api_key", "\"\\x07\"", "its value is not allowed; give text"},
     {"boxlite.path_prefix", "{}", "a list or mapping"},
 };
 
@@ -250,6 +255,7 @@ static void test_defaults(void **state)
 	assert_int_equal(c.limits.box_connections, 256);
 	assert_int_equal(c.limits.event_streams, 32);
 	assert_int_equal(c.limits.run_body_bytes, 32U << 20);
+	assert_int_equal(c.limits.exec_body_bytes, 8U << 20);
 	assert_int_equal(c.limits.run_output_bytes, 64U << 20);
 	assert_int_equal(c.limits.file_bytes, 1U << 30);
 	assert_int_equal(c.namespace_uid_base, 805306368);

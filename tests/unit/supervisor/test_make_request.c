@@ -84,7 +84,6 @@ static const char *const harmless[] = {
     "{\"detach\":true}",
     "{\"volumes\":null,\"secrets\":null,\"rootfs_path\":null,\"network\":null,\"advanced\":null,"
     "\"security\":null,\"auto_delete\":null,\"auto_resume\":null,\"entrypoint\":null}",
-    "{\"something\":{\"newer\":1}}",
 };
 
 static void test_harmless(void **state)
@@ -127,6 +126,12 @@ static const struct {
     {"{\"env\":{\"A=B\":\"\"}}", API_INVALID_ARGUMENT, "A=B"},
     {"{\"env\":{\"\":\"\"}}", API_INVALID_ARGUMENT, "env"},
     {"{\"env\":{\"A\":1}}", API_INVALID_ARGUMENT, "\"A\""},
+    {"{\"something\":{\"newer\":1}}", API_INVALID_ARGUMENT, "\"something\" is not known"},
+    {"{\"memory\":512}", API_INVALID_ARGUMENT, "\"memory\" is not known"},
+    {"{\"advanced\":{\"kernel\":\"x\"}}", API_INVALID_ARGUMENT, "advanced"},
+    {"{\"network\":{\"mode\":\"enabled\",\"dns\":1}}", API_INVALID_ARGUMENT, "network"},
+    {"{\"network\":{\"outbound\":{\"mode\":\"enabled\",\"dns\":1}}}", API_INVALID_ARGUMENT,
+	"network"},
     {"{\"rootfs_path\":\"/x\"}", API_UNSUPPORTED, "rootfs_path"},
     {"{\"rootfs_path\":1}", API_INVALID_ARGUMENT, "rootfs_path"},
     {"{\"volumes\":[{\"host_path\":\"/\",\"guest_path\":\"/x\"}]}", API_UNSUPPORTED, "volumes"},

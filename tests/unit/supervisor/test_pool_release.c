@@ -345,7 +345,7 @@ static void test_release_during_shutdown_closes(void **state)
 	assert_int_equal(rig_release(r, "t", rig_lease(r, req)), POOL_RELEASE_CLOSED);
 	assert_int_equal(rig_said(r, POOL_PARK), 0);
 	rig_let_go(r);
-	assert_int_equal(rig_release(r, "t", rig_lease(r, req)), POOL_RELEASE_NOT_FOUND);
+	assert_int_equal(rig_release(r, "t", rig_lease(r, req)), POOL_RELEASE_CLOSED);
 	assert_int_equal(r->drained, 1);
 }
 

@@ -111,7 +111,7 @@ static void test_an_idle_active_box_is_closed(void **state)
 	assert_state(r, "t", SLOT_ACTIVE);
 	rig_pass(r, 1);
 	assert_state(r, "t", SLOT_FREE);
-	assert_int_equal(rig_release(r, "t", 0), POOL_RELEASE_NOT_FOUND);
+	assert_int_equal(rig_release(r, "t", 0), POOL_RELEASE_CLOSED);
 }
 
 /* ---- workers that do not answer ---- */

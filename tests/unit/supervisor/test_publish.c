@@ -315,6 +315,26 @@ static void test_what_leaves_the_index(void **state)
 	stage_table_close(&x->s);
 }
 
+/* What the driver isolates with, sbxd learns while boxes of its stock are on their way already. */
+static void test_isolation_that_is_known_later(void **state)
+{
+	struct board *x = *state;
+
+	begin_alone(x);
+	x->s.isolation[0] = '\0';
+	show(x, box(0, SLOT_BOOTING, 1, 100));
+	assert_string_equal(x->s.parts[0].isolation, "");
+	(void)snprintf(x->s.isolation, sizeof(x->s.isolation), "userns");
+	show(x, box(0, SLOT_ACTIVE, 1, 200));
+	assert_string_equal(x->s.parts[0].isolation, "userns");
+	x->s.isolation[0] = '\0'; /* a successor: what stands there is true */
+	show(x, box(0, SLOT_WARM, 1, 300));
+	assert_string_equal(x->s.parts[0].isolation, "userns");
+	show(x, (struct pool_box){.slot = 0, .state = SLOT_FREE});
+	assert_string_equal(x->s.parts[0].isolation, "");
+	stage_table_close(&x->s);
+}
+
 static int setup(void **state)
 {
 	struct board *x = calloc(1, sizeof(*x));
@@ -343,6 +363,7 @@ int main(void)
 	    boarded(test_parked_again_at_once),
 	    boarded(test_another_box_in_the_slot_at_once),
 	    boarded(test_what_leaves_the_index),
+	    boarded(test_isolation_that_is_known_later),
 	    boarded(test_the_table_follows_the_pool),
 	};
 

@@ -11,6 +11,7 @@
 #include "lib/fd.h"
 #include "lib/proc.h"
 #include "shm/lease.h"
+#include "shm/ring.h"
 #include "shm/slot.h"
 #include "supervisor/worker_adopt.h"
 #include "tests/unit/shm/shm_testing.h"
@@ -240,6 +241,27 @@ static void test_warm_boxes_keep_their_order(void **state)
 	assert_int_equal(l->s->seg.header->warm_tail, 2); /* somebody wanted it just now */
 }
 
+/* What it answered to the return of a lease, its successor answers too. */
+static void test_boxes_that_are_gone_are_known(void **state)
+{
+	struct left *l = *state;
+	struct shm_event ev = {
+	    .kind = EVENT_STATE, .from = SLOT_WARM, .to = SLOT_CLOSING, .owner_uid = 1000};
+
+	memcpy(ev.token, "0123456789abcdef", 16);
+	(void)ring_append(&l->s->seg, &ev);
+	ev.to = SLOT_ACTIVE;
+	memcpy(ev.token, "fedcba9876543210", 16);
+	(void)ring_append(&l->s->seg, &ev);
+	assert_int_equal(take_over(l), 0);
+	assert_int_equal(
+	    pool_release(l->s->pool, 1, 1000, "0123456789abcdef", 0), POOL_RELEASE_CLOSED);
+	assert_int_equal(
+	    pool_release(l->s->pool, 1, 1001, "0123456789abcdef", 0), POOL_RELEASE_NOT_FOUND);
+	assert_int_equal(
+	    pool_release(l->s->pool, 1, 1000, "fedcba9876543210", 0), POOL_RELEASE_NOT_FOUND);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -249,6 +271,7 @@ int main(void)
 		test_a_pid_that_another_process_has_now_is_no_worker, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(
 		test_what_is_not_whole_costs_its_slot_and_no_more, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_boxes_that_are_gone_are_known, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_warm_boxes_keep_their_order, set_up, tear_down),
 	};
 

@@ -134,6 +134,7 @@ static int take(const char *text, struct taken *t, struct err *err, json_t **o)
 	    {"b", JSON_FIELD_BOOL, &t->b, 0, 0},
 	    {"a", JSON_FIELD_ARRAY, &t->a, 0, 0},
 	    {"o", JSON_FIELD_OBJECT, &t->o, 0, 0},
+	    {"other", JSON_FIELD_OTHER, NULL, 0, 0},
 	};
 
 	*t = (struct taken){.s = "-", .n = -1, .i = -9, .b = true};
@@ -151,7 +152,7 @@ static void test_take(void **state)
 	(void)state;
 	assert_int_equal(
 	    take("{\"s\":\"x\",\"n\":10.5,\"i\":-2,\"b\":false,\"a\":[1],\"o\":{\"k\":1},"
-		 "\"unknown\":[]}",
+		 "\"other\":[]}",
 		&t, &err, &o),
 	    0);
 	assert_string_equal(t.s, "x");
@@ -162,7 +163,7 @@ static void test_take(void **state)
 	assert_int_equal(json_object_size(t.o), 1);
 	json_decref(o);
 
-	assert_int_equal(take("{\"n\":3,\"s\":null,\"b\":null}", &t, &err, &o), 0);
+	assert_int_equal(take("{\"n\":3,\"s\":null,\"b\":null,\"later\":null}", &t, &err, &o), 0);
 	assert_true(t.n > 2.9 && t.n < 3.1); /* an integer is a number */
 	assert_string_equal(t.s, "-");
 	assert_true(t.b);
@@ -186,6 +187,8 @@ static void test_take_refuses(void **state)
 	    {"{\"b\":0}", "\"b\" must be true or false"},
 	    {"{\"a\":{}}", "\"a\" must be an array"},
 	    {"{\"o\":[]}", "\"o\" must be an object"},
+	    {"{\"s\":\"x\",\"later\":1}", "\"later\" is not known here"},
+	    {"{\"s\":\"x\",\"n\":1,\"S\":false}", "\"S\" is not known here"},
 	    {"{\"s\":\"x\",\"n\":1,\"o\":1}", "\"o\" must be an object"},
 	};
 	struct taken t;

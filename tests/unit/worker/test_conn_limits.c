@@ -182,6 +182,9 @@ static void test_heads_and_bodies(void **state)
 	h_connect(h, "POST " H_BOX "/run HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 		     "12\r\n" RUN_TRUE " \r\n0\r\n\r\n");
 	h_expect(h, "the request body is longer than 17 bytes");
+	h->limits.exec_body_bytes = 20;
+	h_request(h, "POST", "exec", "", "{\"command\":\"/bin/true\"}");
+	h_expect(h, "the request body is longer than 20 bytes");
 	h->limits.file_bytes = 3;
 	h_request(h, "PUT", "fs/write?path=/x", "", "four");
 	h_expect(h, "the request body is longer than 3 bytes");

@@ -170,11 +170,18 @@ static void test_kept_in_number(void **state)
 /* A body of many requests at once is bounded together with everything else that is kept. */
 static void test_kept_bytes_are_bounded(void **state)
 {
+	static const char *const paths[] = {
+	    "exec", "executions/x/signal", "executions/x/resize", "fs/mkdir", "fs/rename", "run"};
 	struct harness *h = *state;
 
 	h->s.buffered = SERVICE_BUFFER_MAX;
-	peer_once(h, "POST", "exec", EXEC_CAT, "429", "box_resources");
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+		peer_once(h, "POST", paths[i], EXEC_CAT, "429", "box_resources");
+	assert_int_equal(h->s.buffered, SERVICE_BUFFER_MAX);
 	h->s.buffered = 0;
+	for (size_t i = 1; i < 3; i++)
+		peer_once(h, "POST", paths[i], EXEC_CAT, "404", "execution not found");
+	assert_int_equal(h->s.buffered, 0);
 }
 
 /* ---- the box dies ---- */

@@ -117,6 +117,38 @@ static void test_client_gone_before_it_runs(void **state)
 	peer_once(h, "GET", "executions", NULL, "200", "\r\n\r\n[]");
 }
 
+/* The guest says nothing about it: whoever waits is told, and it is ended. */
+static void test_one_that_does_not_begin(void **state)
+{
+	struct harness *h = *state;
+	struct peer p;
+	uint32_t chan;
+
+	peer_request(h, &p, "POST", "exec", "", EXEC_CAT);
+	chan = guest_expect(h, AGENT_EXEC);
+	let_time_pass(h, &LIST_FIRST(&h->s.executions)->alone);
+	peer_expect(h, &p, "HTTP/1.1 408 ");
+	peer_expect(h, &p, "the command did not begin within 30 s");
+	peer_close(&p);
+	assert_int_equal(guest_expect(h, AGENT_CLOSE), chan);
+	assert_int_equal(h->s.executions_running, 1);
+	guest_end(h, chan, -1, 9, AGENT_END_KILLED);
+	H_UNTIL(h, h->report.in_flight == 0);
+	assert_true(LIST_EMPTY(&h->s.executions));
+	assert_int_equal(h->report.work.exec_failed, 1);
+	assert_int_equal(h->broken, 0);
+}
+
+static void test_one_that_has_begun_has_time(void **state)
+{
+	struct harness *h = *state;
+	struct running r;
+
+	h->limits.exec_detach_grace_ms = 0;
+	exec_run(h, EXEC_CAT, &r);
+	assert_int_equal(exec_newest(h)->alone.pos, 0);
+}
+
 static void test_a_guest_that_starts_it_twice_is_broken(void **state)
 {
 	struct harness *h = *state;
@@ -310,6 +342,8 @@ int main(void)
 	    TEST(test_failures_to_start),
 	    TEST(test_requests_that_make_no_sense),
 	    TEST(test_client_gone_before_it_runs),
+	    TEST(test_one_that_does_not_begin),
+	    TEST(test_one_that_has_begun_has_time),
 	    TEST(test_a_guest_that_starts_it_twice_is_broken),
 	    TEST(test_signal_and_resize),
 	    TEST(test_resize_without_a_terminal),

@@ -231,6 +231,7 @@ static const struct bad_order bad_orders[] = {
     {parse_text, "{\"type\":\"signal\"}", "\"sig\""},
     {parse_text, "{\"type\":\"signal\",\"sig\":9}", "\"sig\": 9"},
     {parse_text, "{\"type\":\"resize\",\"cols\":80}", "\"rows\""},
+    {parse_text, "{\"type\":\"signal\",\"sig\":2,\"later\":{}}", "\"later\" is not known"},
 };
 
 static void test_bad_orders(void **state)
@@ -268,7 +269,7 @@ static void test_orders(void **state)
 	assert_int_equal(o.type, EXEC_ORDER_RESIZE);
 	assert_int_equal(o.cols, 120);
 	assert_int_equal(o.rows, 40);
-	take_text("{\"type\":\"signal\",\"sig\":2,\"later\":{}}", &o);
+	take_text("{\"type\":\"signal\",\"sig\":2}", &o);
 	assert_int_equal(o.type, EXEC_ORDER_SIGNAL);
 	assert_int_equal(o.signal, SIGINT);
 	take_text("{\"type\":\"stdin_eof\"}", &o);

@@ -92,8 +92,7 @@ static void test_everything(void **state)
 	(void)state;
 	parse(&p,
 	    "{\"argv\":[\"prog\",\"\",\"a b\"],\"cwd\":\"/tmp\",\"user\":\"nobody\",\"tty\":true,"
-	    "\"stdin_base64\":\"AAEC\",\"timeout_seconds\":1.5,\"max_output_bytes\":7,"
-	    "\"unknown\":{\"is\":\"ignored\"}}");
+	    "\"stdin_base64\":\"AAEC\",\"timeout_seconds\":1.5,\"max_output_bytes\":7}");
 	assert_int_equal(p.rc, 0);
 	assert_int_equal(p.x->head.flags, AGENT_EXEC_TTY);
 	assert_int_equal(p.x->head.argc, 3);
