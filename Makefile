@@ -47,7 +47,9 @@ SHM_SRC := shm/event.c shm/hist.c shm/index.c shm/lease.c shm/names.c shm/reader
 	shm/segment_validate.c shm/slot.c shm/warm.c
 WIRE_SRC := wire/agent.c wire/api_error.c wire/base64.c wire/control.c wire/entry.c wire/http_chunk.c \
 	wire/http_engine.c wire/http_fields.c wire/http_parse.c wire/http_query.c wire/http_reply.c wire/http_uri.c \
-	wire/json_in.c wire/json_out.c wire/rendezvous.c wire/websocket.c wire/websocket_handshake.c
+	wire/json_in.c wire/json_out.c wire/rendezvous.c \
+	wire/tar_head.c \
+	wire/websocket.c wire/websocket_handshake.c
 DRIVER_SRC := drivers/driver_site.c \
 	drivers/record.c \
 	drivers/namespace/adopt.c drivers/namespace/cgroup.c drivers/namespace/cgroup_find.c \
@@ -70,8 +72,8 @@ WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worke
 	worker/exec_start.c worker/files_download.c worker/files_glob.c worker/files_grep.c \
 	worker/files_helper.c worker/files_json.c worker/files_list.c worker/files_path.c worker/files_path_request.c \
 	worker/files_query.c worker/files_read.c worker/files_remove.c worker/files_tar.c worker/files_upload.c \
-	worker/files_walk.c worker/files_write.c worker/janitor.c worker/op.c worker/report.c worker/route.c \
-	worker/run.c worker/run_buffer.c worker/run_request.c worker/run_stream.c worker/service.c worker/tar_head.c \
+	worker/files_walk.c worker/files_write.c worker/janitor.c worker/offline.c worker/op.c worker/report.c worker/route.c \
+	worker/run.c worker/run_buffer.c worker/run_request.c worker/run_stream.c worker/service.c \
 	worker/tar_in.c worker/tar_in_member.c worker/tar_out.c
 POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_due.c supervisor/pool_lease.c \
 	supervisor/pool_life.c supervisor/pool_made.c supervisor/pool_past.c supervisor/pool_queue.c \
@@ -108,17 +110,25 @@ FILES_SRC := guest/files/emit.c guest/files/glob.c guest/files/grep.c guest/file
 	guest/files/pack_links.c guest/files/regex.c guest/files/remove.c guest/files/root.c guest/files/unpack.c \
 	guest/files/unpack_dest.c guest/files/unpack_dirs.c guest/files/unpack_file.c guest/files/walk.c \
 	guest/files/walk_names.c
-CTL_SRC := tools/answer.c tools/cli_boxes.c tools/cli_call.c tools/cli_command.c tools/cli_doctor.c tools/cli_events.c \
-	tools/cli_events_ask.c tools/cli_options.c tools/cli_pool.c tools/cli_print.c tools/cli_ps.c tools/cli_run.c \
-	tools/cli_shm.c tools/cli_signals.c tools/cli_stream.c tools/cli_token.c tools/cli_view.c \
-	tools/doctor_cgroup.c tools/doctor_host.c tools/doctor_left.c tools/httpc.c tools/sbxctl.c
+CTL_SRC := tools/answer.c \
+	tools/cli_attach.c tools/cli_attach_guard.c tools/cli_attach_start.c tools/cli_boxes.c tools/cli_call.c \
+	tools/cli_cat.c tools/cli_command.c tools/cli_complete.c tools/cli_complete_box.c tools/cli_complete_read.c \
+	tools/cli_completion.c tools/cli_cp.c tools/cli_cp_in.c tools/cli_cp_out.c tools/cli_doctor.c \
+	tools/cli_events.c tools/cli_events_ask.c tools/cli_files.c tools/cli_gc.c tools/cli_grid.c tools/cli_help.c \
+	tools/cli_options.c tools/cli_pack.c tools/cli_pack_links.c tools/cli_place.c tools/cli_pool.c \
+	tools/cli_print.c tools/cli_progress.c tools/cli_ps.c tools/cli_run.c tools/cli_search.c tools/cli_session.c \
+	tools/cli_shm.c tools/cli_show.c tools/cli_signals.c tools/cli_stream.c tools/cli_table.c \
+	tools/cli_terminal.c tools/cli_token.c tools/cli_transfer.c tools/cli_unpack.c tools/cli_view.c \
+	tools/doctor_access.c tools/doctor_cgroup.c tools/doctor_host.c tools/doctor_kernel.c tools/doctor_left.c \
+	tools/doctor_programs.c tools/gc_find.c tools/gc_holders.c tools/gc_remove.c tools/host_cgroup.c tools/host_cgroup_held.c \
+	tools/host_program.c tools/httpc.c tools/httpc_send.c tools/sbxctl.c tools/top_text.c tools/ws_client.c
 
 TOP_SRC := tools/sbxtop.c tools/top_act.c tools/top_app.c tools/top_batch.c tools/top_columns.c tools/top_cpu.c \
 	tools/top_details.c tools/top_events.c tools/top_input.c tools/top_json.c tools/top_layout.c tools/top_line.c \
 	tools/top_model.c tools/top_options.c tools/top_panel.c tools/top_prompt.c tools/top_replay.c tools/top_rows.c \
 	tools/top_screen.c tools/top_session.c tools/top_settings.c tools/top_summary.c tools/top_table.c \
 	tools/top_text.c tools/top_view.c
-TOP_NEEDS := tools/answer.c tools/cli_call.c tools/cli_print.c tools/cli_view.c tools/httpc.c
+TOP_NEEDS := tools/answer.c tools/cli_call.c tools/cli_print.c tools/cli_view.c tools/httpc.c tools/httpc_send.c
 
 SIM_SRC := tests/sim/actors.c tests/sim/check.c tests/sim/clients.c tests/sim/ledger.c tests/sim/made.c \
 	tests/sim/main.c tests/sim/schedule.c tests/sim/shadow.c tests/sim/shell.c tests/sim/successor.c \
@@ -145,8 +155,10 @@ PROGRAMS := build/sbxd build/sbx-worker build/sbx-guest build/sbx-files build/sb
 CORE_SRC := $(LIB_SRC) $(SHM_SRC) $(WIRE_SRC)
 WORKER_LIBS := -larchive -ljansson $(HTTP_LIBS) -lseccomp -lcrypto -pthread
 SBXD_LIBS := -ljansson $(HTTP_LIBS) -lyaml -lbsd -lcrypto -pthread
-CTL_LIBS := -ljansson $(HTTP_LIBS) -lbsd -lcrypto -pthread
-TOP_LIBS := -lncursesw -ltinfo $(CTL_LIBS)
+CALL_LIBS := -ljansson $(HTTP_LIBS) -lbsd -lcrypto -pthread
+# As a shared object it would load a dozen others each time; of the static one only tar is taken.
+CTL_LIBS := -l:libarchive.a $(CALL_LIBS)
+TOP_LIBS := -lncursesw -ltinfo $(CALL_LIBS)
 BENCH_LIBS := $(TOP_LIBS) -lm
 obj = $(patsubst %.c,$(OBJ)/%.o,$(1))
 
@@ -462,6 +474,9 @@ install: all
 	install -m 755 build/sbx-worker build/sbx-guest build/sbx-files $(DESTDIR)$(PREFIX)/libexec/sbxd
 	for s in 1 5 8; do install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man$$s docs/*.$$s; done
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/sbxd README.md docs/*.md docs/openapi.yaml
+	build/sbxctl completion bash | install -D -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sbxctl
+	build/sbxctl completion zsh | install -D -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_sbxctl
+	build/sbxctl completion fish | install -D -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/sbxctl.fish
 
 clean:
 	rm -rf build compile_commands.json

@@ -57,6 +57,7 @@ struct http_head {
 	const char *traceparent; /* if well-formed (W3C trace context), else "" */
 	const char *websocket_key;
 	const char *websocket_version;
+	const char *websocket_accept; /* of a 101 */
 	const char *idempotency_key;
 	const char *retry_after;
 	const char *last_event_id;

@@ -1,5 +1,6 @@
 /*
- * tar_head: the header of one member of a tar archive. sbx-worker only; pure functions over bytes.
+ * tar_head: the header of one member of a tar archive. sbx-worker and sbxctl; pure functions over
+ * bytes.
  *
  * ustar, with a pax header before it only where ustar cannot say it: names that are too long, large
  * numbers, times before 1970. A file with holes has an old GNU header (type S), because of all the
@@ -10,8 +11,8 @@
  * hole; it marks every name past ASCII as binary unless a UTF-8 locale is loaded; and its pax
  * writer draws in all its other writers, with five compressors, libxml2 and nettle.
  */
-#ifndef SBXD_WORKER_TAR_HEAD_H
-#define SBXD_WORKER_TAR_HEAD_H
+#ifndef SBXD_WIRE_TAR_HEAD_H
+#define SBXD_WIRE_TAR_HEAD_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* tar_head: headers, block by block. sbx-worker; holds no state. */
-#include "worker/tar_head.h"
+/* tar_head: headers, block by block. sbx-worker and sbxctl; holds no state. */
+#include "wire/tar_head.h"
 
 #include <errno.h>
 #include <stdbool.h>
