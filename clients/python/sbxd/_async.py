@@ -139,7 +139,7 @@ class AsyncConnection(asyncio.Protocol):
             else:
                 await self.send(head)
                 await self.send(body)
-        except ConnectionFailed as e:  # it may have been refused before its end
+        except ConnectionFailed:  # it may have been refused before its end
             if not self._pieces:
                 raise
             await self._read_head(response)
@@ -175,7 +175,7 @@ class AsyncConnection(asyncio.Protocol):
 
 
 class AsyncPool:
-    """Idle connections by what they were used for last; at most `most` of a box are in use at a time, other calls wait."""
+    """Idle connections by what they were used for last. Of a box only so many are in use; other calls wait."""
 
     def __init__(self, path: str, most_idle: int, most_of_box: int) -> None:
         self._path = path

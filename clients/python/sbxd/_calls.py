@@ -1,4 +1,4 @@
-"""Each request that a client makes: how it is written, how its answer is read. Without I/O; both clients stand on it."""
+"""Each request that a client makes: how it is written, how its answer is read. Without I/O, for both clients."""
 
 from __future__ import annotations
 
@@ -78,7 +78,13 @@ def _object_call(target: str) -> Call[dict[str, Any]]:
 
 
 def acquire(user: str | None, thread: str | None, image: str | None, wait: float) -> Call[Lease]:
-    members = {"user_id": user, "thread_id": thread, "image": image, "wait_seconds": wait, "release_on_disconnect": True}
+    members = {
+        "user_id": user,
+        "thread_id": thread,
+        "image": image,
+        "wait_seconds": wait,
+        "release_on_disconnect": True,
+    }
 
     def decode(body: bytes) -> Lease:
         box = _object(body)
@@ -89,7 +95,9 @@ def acquire(user: str | None, thread: str | None, image: str | None, wait: float
 
 def release(box: str, lease: str) -> Call[str]:
     body = _json({"lease_id": lease})
-    return Call("POST", f"/v1/boxes/{box}/release", lambda b: str(_object(b)["status"]), body, repeatable=True, about_box=True)
+    return Call(
+        "POST", f"/v1/boxes/{box}/release", lambda b: str(_object(b)["status"]), body, repeatable=True, about_box=True
+    )
 
 
 def pool() -> Call[dict[str, Any]]:
@@ -107,10 +115,20 @@ def inspect(box: str) -> Call[dict[str, Any]]:
 # ---- commands --------------------------------------------------------------------------------------------------------
 
 
-def _run_body(command: Command, env: Env, cwd: str | None, user: str | None, stdin: str | bytes | None, timeout: float | None,
-              max_output: int | None, tty: bool) -> bytes:  # fmt: skip
+def _run_body(
+    command: Command,
+    env: Env,
+    cwd: str | None,
+    user: str | None,
+    stdin: str | bytes | None,
+    timeout: float | None,
+    max_output: int | None,
+    tty: bool,
+) -> bytes:
     members = command_text(command)
-    members.update(env=dict(env) if env else None, cwd=cwd, user=user, timeout_seconds=timeout, max_output_bytes=max_output)
+    members.update(
+        env=dict(env) if env else None, cwd=cwd, user=user, timeout_seconds=timeout, max_output_bytes=max_output
+    )
     members["tty"] = tty or None
     if isinstance(stdin, str):
         members["stdin"] = stdin
@@ -120,7 +138,15 @@ def _run_body(command: Command, env: Env, cwd: str | None, user: str | None, std
 
 
 def _end(members: Mapping[str, Any], stdout: bytes = b"", stderr: bytes = b"") -> Result:
-    return Result(members["exit_code"], members["signal"], members["timed_out"], members["truncated"], members["duration_ms"] / 1000, stdout, stderr)
+    return Result(
+        members["exit_code"],
+        members["signal"],
+        members["timed_out"],
+        members["truncated"],
+        members["duration_ms"] / 1000,
+        stdout,
+        stderr,
+    )
 
 
 def _result(body: bytes) -> Result:
@@ -128,14 +154,33 @@ def _result(body: bytes) -> Result:
     return _end(o, decoded(o["stdout"], o["stdout_encoding"]), decoded(o["stderr"], o["stderr_encoding"]))
 
 
-def run(box: str, command: Command, *, env: Env, cwd: str | None, user: str | None, stdin: str | bytes | None, timeout: float | None,
-        max_output: int | None, tty: bool) -> Call[Result]:  # fmt: skip
+def run(
+    box: str,
+    command: Command,
+    *,
+    env: Env,
+    cwd: str | None,
+    user: str | None,
+    stdin: str | bytes | None,
+    timeout: float | None,
+    max_output: int | None,
+    tty: bool,
+) -> Call[Result]:
     body = _run_body(command, env, cwd, user, stdin, timeout, max_output, tty)
     return Call("POST", f"/v1/boxes/{box}/run", _result, body, about_box=True, longer=timeout)
 
 
-def stream(box: str, command: Command, *, env: Env, cwd: str | None, user: str | None, stdin: str | bytes | None, timeout: float | None,
-           tty: bool) -> Call[None]:  # fmt: skip
+def stream(
+    box: str,
+    command: Command,
+    *,
+    env: Env,
+    cwd: str | None,
+    user: str | None,
+    stdin: str | bytes | None,
+    timeout: float | None,
+    tty: bool,
+) -> Call[None]:
     body = _run_body(command, env, cwd, user, stdin, timeout, None, tty)
     return Call("POST", f"/v1/boxes/{box}/run", _nothing, body, STREAMED, about_box=True, longer=timeout)
 
@@ -170,14 +215,34 @@ class StreamReader:
 # ---- executions ------------------------------------------------------------------------------------------------------
 
 
-def start(box: str, command: Command, *, env: Env, cwd: str | None, user: str | None, stdin: bool, tty: bool, size: tuple[int, int],
-          timeout: float | None) -> Call[str]:  # fmt: skip
+def start(
+    box: str,
+    command: Command,
+    *,
+    env: Env,
+    cwd: str | None,
+    user: str | None,
+    stdin: bool,
+    tty: bool,
+    size: tuple[int, int],
+    timeout: float | None,
+) -> Call[str]:
     program, *args = ["/bin/sh", "-c", command] if isinstance(command, str) else command
-    members: dict[str, Any] = {"command": program, "args": args, "env": dict(env) if env else None, "working_dir": cwd, "user": user,
-                               "timeout_seconds": timeout, "tty": tty or None, "stdin": None if tty else stdin}  # fmt: skip
+    members: dict[str, Any] = {
+        "command": program,
+        "args": args,
+        "env": dict(env) if env else None,
+        "working_dir": cwd,
+        "user": user,
+        "timeout_seconds": timeout,
+        "tty": tty or None,
+        "stdin": None if tty else stdin,
+    }
     if tty:
         members["cols"], members["rows"] = size
-    return Call("POST", f"/v1/boxes/{box}/exec", lambda b: str(_object(b)["execution_id"]), _json(members), about_box=True)
+    return Call(
+        "POST", f"/v1/boxes/{box}/exec", lambda b: str(_object(b)["execution_id"]), _json(members), about_box=True
+    )
 
 
 def execution_target(box: str, execution: str, what: str = "") -> str:
@@ -214,12 +279,16 @@ def _problems(o: Mapping[str, Any]) -> list[Problem]:
 
 def _stat(o: Mapping[str, Any]) -> Stat:
     when = o["modified_at"]
-    modified = datetime.fromisoformat(f"{when[:26].rstrip('Z')}+00:00") if when else None  # the 7th digit and on are dropped
+    modified = (
+        datetime.fromisoformat(f"{when[:26].rstrip('Z')}+00:00") if when else None
+    )  # the 7th digit and on are dropped
     link = name_of(o, "link_target") if "link_target" in o else None
     return Stat(name_of(o), o["type"], o["size"], int(o["mode"], 8), o["uid"], o["gid"], modified, link)
 
 
-def read(box: str, path: str, offset: int | None, limit: int | None, first: int | None, last: int | None) -> Call[bytes]:
+def read(
+    box: str, path: str, offset: int | None, limit: int | None, first: int | None, last: int | None
+) -> Call[bytes]:
     target = _fs(box, "/read", path=path, offset=offset, limit=limit, start_line=first, end_line=last)
     return Call("GET", target, _raw, repeatable=True)
 
@@ -230,7 +299,9 @@ def write(box: str, path: str, data: bytes, append: bool, mode: int | None) -> C
 
 
 def stat(box: str, path: str, follow: bool) -> Call[Stat]:
-    return Call("GET", _fs(box, "/stat", path=path, follow=follow or None), lambda b: _stat(_object(b)), repeatable=True)
+    return Call(
+        "GET", _fs(box, "/stat", path=path, follow=follow or None), lambda b: _stat(_object(b)), repeatable=True
+    )
 
 
 def list_dir(box: str, path: str, depth: int, max_results: int) -> Call[Listing]:
@@ -253,13 +324,22 @@ def glob(box: str, path: str, pattern: str, include_dirs: bool, max_results: int
     return Call("GET", target, decode, repeatable=True)
 
 
-def grep(box: str, path: str, pattern: str, files: str | None, literal: bool, case_sensitive: bool, max_results: int) -> Call[Lines]:
+def grep(
+    box: str, path: str, pattern: str, files: str | None, literal: bool, case_sensitive: bool, max_results: int
+) -> Call[Lines]:
     def decode(body: bytes) -> Lines:
         o = _object(body)
-        return Lines([Line(name_of(m), m["line_number"], m["line"]) for m in o["matches"]], o["truncated"], _problems(o))
+        return Lines(
+            [Line(name_of(m), m["line_number"], m["line"]) for m in o["matches"]], o["truncated"], _problems(o)
+        )
 
     flags = {"literal": literal or None, "case_sensitive": case_sensitive or None}
-    return Call("GET", _fs(box, "/grep", path=path, pattern=pattern, glob=files, max_results=max_results, **flags), decode, repeatable=True)
+    return Call(
+        "GET",
+        _fs(box, "/grep", path=path, pattern=pattern, glob=files, max_results=max_results, **flags),
+        decode,
+        repeatable=True,
+    )
 
 
 def mkdir(box: str, path: str, parents: bool, mode: int | None) -> Call[bool]:
@@ -281,4 +361,9 @@ def put_tar(box: str, path: str, archive: bytes, overwrite: bool) -> Call[None]:
 
 
 def get_tar(box: str, path: str, follow: bool) -> Call[bytes]:
-    return Call("GET", target_of(f"/v1/boxes/{box}/files", {"path": path, "follow_symlinks": follow or None}), _raw, repeatable=True)
+    return Call(
+        "GET",
+        target_of(f"/v1/boxes/{box}/files", {"path": path, "follow_symlinks": follow or None}),
+        _raw,
+        repeatable=True,
+    )

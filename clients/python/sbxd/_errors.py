@@ -1,8 +1,8 @@
 """What can go wrong, one exception for each reason that sbxd gives.
 
-Everything is an `SbxdError`. What sbxd answered is an `ApiError` with the members of its error object; the classes below it
-are named after `error.reason`, and are also what Python calls such a thing: a missing file is a `FileNotFoundError`, a bad
-argument a `ValueError`. A reason that this version does not know is an `ApiError` itself.
+Everything is an `SbxdError`. What sbxd answered is an `ApiError` with the members of its error object; the classes
+below it are named after `error.reason`, and are also what Python calls such a thing: a missing file is a
+`FileNotFoundError`, a bad argument a `ValueError`. A reason that this version does not know is an `ApiError` itself.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ class ServiceTimeout(ApiError, TimeoutError):
 
 
 class ResourceExhausted(ApiError):
-    """Worth another try after `retry_after` seconds. The parent of what says more exactly what there is too little of."""
+    """Worth another try after `retry_after` seconds. Its children say of what there is too little."""
 
 
 class CapacityExceeded(ResourceExhausted):

@@ -17,7 +17,11 @@ def escape(value: str) -> str:
 
 def target_of(path: str, query: Mapping[str, object]) -> str:
     """A path with the members of a query that are not None; flags are 1 and 0."""
-    pairs = [f"{name}={escape(str(int(value) if isinstance(value, bool) else value))}" for name, value in query.items() if value is not None]
+    pairs = [
+        f"{name}={escape(str(int(value) if isinstance(value, bool) else value))}"
+        for name, value in query.items()
+        if value is not None
+    ]
     return f"{path}?{'&'.join(pairs)}" if pairs else path
 
 
@@ -34,7 +38,7 @@ def request_head(method: str, target: str, length: int | None, headers: Sequence
 
 
 class Response:
-    """One response, as far as `feed` has been given it. Body bytes come out of `take`, or stay until the end in `body`."""
+    """One response, as far as `feed` has been given it. Its body comes out of `take`."""
 
     __slots__ = ("status", "headers", "done", "rest", "bodyless", "_buffer", "_pieces", "_left", "_parse")
 
@@ -72,8 +76,6 @@ class Response:
             return b""
         self._pieces = []
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-    body = property(take)
 
     @property
     def reusable(self) -> bool:

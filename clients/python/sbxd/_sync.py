@@ -1,4 +1,4 @@
-"""Connections that block, and the idle ones that are kept for the next call. Threads may share a Pool; a fork forgets it."""
+"""Connections that block, and the idle ones that are kept for the next call. Threads may share a Pool."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ._http import Response, request_head
 
 PIECE = 256 << 10  # of a long body, in one go
 
-# Every socket of this process, to be closed in a child that a fork makes: the leases that are tied to them are the parent's,
-# and shall end with it.
+# Every socket of this process, to be closed in a child that a fork makes: the leases that are tied to them are the
+# parent's, and shall end with it.
 _open: dict[int, weakref.ref[socket.socket]] = {}
 forks = 0  # between this process and the one that loaded this module
 fork_lock = threading.Lock()  # over what is made anew after a fork
@@ -176,7 +176,7 @@ class Connection:
 
 
 class Pool:
-    """Idle connections by what they were used for last: a box's worker has them then, and takes the next call at once."""
+    """Idle connections by what they were used for last: a box's worker has them then, and is asked at once."""
 
     def __init__(self, path: str, most: int) -> None:
         self._path = path

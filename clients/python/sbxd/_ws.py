@@ -47,7 +47,12 @@ class Handshake:
 
     def __init__(self, target: str) -> None:
         key = base64.b64encode(os.urandom(16)).decode()
-        fields = [("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Version", "13"), ("Sec-WebSocket-Key", key)]
+        fields = [
+            ("Upgrade", "websocket"),
+            ("Connection", "Upgrade"),
+            ("Sec-WebSocket-Version", "13"),
+            ("Sec-WebSocket-Key", key),
+        ]
         self.request = request_head("GET", target, None, fields)
         self._accept = base64.b64encode(hashlib.sha1(key.encode() + _ACCEPT, usedforsecurity=False).digest()).decode()
 

@@ -30,7 +30,7 @@ __all__ = ["AsyncClient", "AsyncProcess", "AsyncSandbox", "AsyncStream"]
 
 
 class AsyncSandbox:
-    """A leased box. Tasks of its loop may share it; its lease ends with `close`, with its `async with`, or with the process."""
+    """A leased box. Tasks of its loop may share it; its lease ends with `close`, `async with`, or the process."""
 
     def __init__(self, client: AsyncClient, lease: Lease, tether: AsyncConnection) -> None:
         """Use `AsyncSandbox.acquire`."""
@@ -40,8 +40,15 @@ class AsyncSandbox:
         self._gone: BoxGone | None = None
 
     @classmethod
-    def acquire(cls, user: str | None = None, thread: str | None = None, *, image: str | None = None, wait: float = 60.0,
-                client: AsyncClient | None = None) -> Acquiring:  # fmt: skip
+    def acquire(
+        cls,
+        user: str | None = None,
+        thread: str | None = None,
+        *,
+        image: str | None = None,
+        wait: float = 60.0,
+        client: AsyncClient | None = None,
+    ) -> Acquiring:
         """As `Sandbox.acquire`: to be awaited, or used in `async with`."""
         return Acquiring(client or default_client(), _calls.acquire(user, thread, image, wait))
 
@@ -78,7 +85,9 @@ class AsyncSandbox:
     async def __aenter__(self) -> AsyncSandbox:
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -106,23 +115,57 @@ class AsyncSandbox:
 
     # ---- commands ----
 
-    async def run(self, command: Command, *, env: Env = None, cwd: str | None = None, user: str | None = None,
-                  stdin: str | bytes | None = None, timeout: float | None = COMMAND_SECONDS, max_output: int | None = None,
-                  tty: bool = False) -> Result:  # fmt: skip
+    async def run(
+        self,
+        command: Command,
+        *,
+        env: Env = None,
+        cwd: str | None = None,
+        user: str | None = None,
+        stdin: str | bytes | None = None,
+        timeout: float | None = COMMAND_SECONDS,
+        max_output: int | None = None,
+        tty: bool = False,
+    ) -> Result:
         """As `Sandbox.run`. If the task is cancelled, the command is killed."""
-        call = _calls.run(self.id, command, env=env, cwd=cwd, user=user, stdin=stdin, timeout=timeout, max_output=max_output, tty=tty)
+        call = _calls.run(
+            self.id, command, env=env, cwd=cwd, user=user, stdin=stdin, timeout=timeout, max_output=max_output, tty=tty
+        )
         return await self._call(call)
 
-    def stream(self, command: Command, *, env: Env = None, cwd: str | None = None, user: str | None = None, stdin: str | bytes | None = None,
-               timeout: float | None = COMMAND_SECONDS, tty: bool = False) -> AsyncStream:  # fmt: skip
-        """As `Sandbox.stream`: `async for piece in box.stream(...)`. The command starts with the first piece that is asked for."""
+    def stream(
+        self,
+        command: Command,
+        *,
+        env: Env = None,
+        cwd: str | None = None,
+        user: str | None = None,
+        stdin: str | bytes | None = None,
+        timeout: float | None = COMMAND_SECONDS,
+        tty: bool = False,
+    ) -> AsyncStream:
+        """As `Sandbox.stream`, with `async for`. The command starts when the first piece is asked for."""
         self._check()
-        return AsyncStream(self, _calls.stream(self.id, command, env=env, cwd=cwd, user=user, stdin=stdin, timeout=timeout, tty=tty))
+        return AsyncStream(
+            self, _calls.stream(self.id, command, env=env, cwd=cwd, user=user, stdin=stdin, timeout=timeout, tty=tty)
+        )
 
-    async def exec(self, command: Command, *, env: Env = None, cwd: str | None = None, user: str | None = None, stdin: bool = True,
-                   tty: bool = False, size: tuple[int, int] = (80, 24), timeout: float | None = COMMAND_SECONDS) -> AsyncProcess:  # fmt: skip
+    async def exec(
+        self,
+        command: Command,
+        *,
+        env: Env = None,
+        cwd: str | None = None,
+        user: str | None = None,
+        stdin: bool = True,
+        tty: bool = False,
+        size: tuple[int, int] = (80, 24),
+        timeout: float | None = COMMAND_SECONDS,
+    ) -> AsyncProcess:
         """As `Sandbox.exec`."""
-        call = _calls.start(self.id, command, env=env, cwd=cwd, user=user, stdin=stdin, tty=tty, size=size, timeout=timeout)
+        call = _calls.start(
+            self.id, command, env=env, cwd=cwd, user=user, stdin=stdin, tty=tty, size=size, timeout=timeout
+        )
         process = AsyncProcess(self, await self._call(call))
         await process._attach()
         return process
@@ -148,8 +191,16 @@ class AsyncSandbox:
     async def glob(self, path: str, pattern: str, *, include_dirs: bool = False, max_results: int = 200) -> Matches:
         return await self._call(_calls.glob(self.id, path, pattern, include_dirs, max_results))
 
-    async def grep(self, path: str, pattern: str, *, glob: str | None = None, literal: bool = False, case_sensitive: bool = False,
-                   max_results: int = 100) -> Lines:  # fmt: skip
+    async def grep(
+        self,
+        path: str,
+        pattern: str,
+        *,
+        glob: str | None = None,
+        literal: bool = False,
+        case_sensitive: bool = False,
+        max_results: int = 100,
+    ) -> Lines:
         return await self._call(_calls.grep(self.id, path, pattern, glob, literal, case_sensitive, max_results))
 
     async def mkdir(self, path: str, *, parents: bool = True, mode: int | None = None) -> bool:

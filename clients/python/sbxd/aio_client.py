@@ -19,11 +19,13 @@ T = TypeVar("T")
 class AsyncClient:
     """The service at one socket, for one loop.
 
-    `timeout` is how many seconds any single wait for sbxd takes at most; what a call may take in the box comes on top. Of one
-    box at most `max_connections` are in use at a time, and other calls wait for their turn.
+    `timeout` is how many seconds any single wait for sbxd takes at most; what a call may take in the box comes on top.
+    Of one box at most `max_connections` are in use at a time, and other calls wait for their turn.
     """
 
-    def __init__(self, socket_path: str | None = None, *, timeout: float = 30.0, max_idle: int = 64, max_connections: int = 64) -> None:
+    def __init__(
+        self, socket_path: str | None = None, *, timeout: float = 30.0, max_idle: int = 64, max_connections: int = 64
+    ) -> None:
         self.socket_path = socket_path or _calls.default_socket()
         self.timeout = timeout
         self._pool = AsyncPool(self.socket_path, max_idle, max_connections)

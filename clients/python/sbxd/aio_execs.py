@@ -210,7 +210,9 @@ class AsyncProcess:
     async def close(self) -> None:
         """Kills it if it has not ended, and hangs up."""
         if not self._ended:
-            with contextlib.suppress(SbxdError):  # with the box it is gone, without the service it will be ended for being alone
+            with contextlib.suppress(
+                SbxdError
+            ):  # with the box it is gone, without the service it will be ended for being alone
                 await self.kill()
         self._task.cancel()
         await asyncio.wait([self._task])

@@ -83,7 +83,9 @@ class Stream:
     def __enter__(self) -> Stream:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
 
@@ -148,7 +150,7 @@ class Process:
             yield piece
 
     def wait(self, timeout: float | None = None) -> int:
-        """Waits for its end, and says how it was: the exit code, or -N if signal N ended it. What it wrote can be read after."""
+        """Waits for its end: the exit code, or -N if signal N ended it. What it wrote can be read after."""
         with self._changed:
             self._most = None
             self._changed.notify_all()
@@ -226,7 +228,9 @@ class Process:
     def __enter__(self) -> Process:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     # ---- the thread ----

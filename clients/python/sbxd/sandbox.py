@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from . import _calls, _sync
 from ._calls import Call, Command, Env
-from ._errors import BoxGone, BoxNotFound, Closed, NotFound, ResourceExhausted, SbxdError
+from ._errors import BoxGone, Closed, NotFound, ResourceExhausted, SbxdError, StaleGeneration
 from ._sync import Connection
 from .client import Client, decode, default_client, longest
 from .execs import Process, Stream
@@ -31,18 +31,26 @@ class Sandbox:
         self._lock = threading.Lock()
         self._closed = False
         self._gone: BoxGone | None = None
-        self._acquire()
+        self._lease, self._tether = self._acquire()
+        self._forks = _sync.forks
 
     @classmethod
-    def acquire(cls, user: str | None = None, thread: str | None = None, *, image: str | None = None, wait: float = 60.0,
-                client: Client | None = None) -> Sandbox:  # fmt: skip
+    def acquire(
+        cls,
+        user: str | None = None,
+        thread: str | None = None,
+        *,
+        image: str | None = None,
+        wait: float = 60.0,
+        client: Client | None = None,
+    ) -> Sandbox:
         """The box of a user and a thread, booted if there is none; without a thread one of nobody else.
 
         Waits `wait` seconds at most for it. CapacityExceeded says that there is no room, and when to try again.
         """
         return cls(client or default_client(), user, thread, image, wait)
 
-    def _acquire(self) -> None:
+    def _acquire(self) -> tuple[Lease, Connection]:
         timeout = longest(self._client.timeout, call := _calls.acquire(*self._scope))
         tether, _ = self._client._connect("", timeout)
         try:
@@ -52,7 +60,7 @@ class Sandbox:
         except BaseException:
             tether.close()
             raise
-        self._lease, self._tether, self._forks = lease, tether, _sync.forks
+        return lease, tether
 
     def _move(self, tether: Connection, lease: Lease) -> None:
         """Gets the connection that the lease is tied to into the hands of the box's worker: there it outlives sbxd."""
@@ -99,7 +107,9 @@ class Sandbox:
     def __enter__(self) -> Sandbox:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -111,17 +121,37 @@ class Sandbox:
             if self._closed:
                 return
             self._closed = True
-        call = _calls.release(self.id, self._lease.lease_id)
+        self._release(self._lease, self._tether)
+
+    def _release(self, lease: Lease, tether: Connection) -> None:
+        call = _calls.release(lease.box_id, lease.lease_id)
         try:
-            self._tether.arm(self._client.timeout)
-            response, body = self._tether.ask(call)
+            tether.arm(self._client.timeout)
+            response, body = tether.ask(call)
             decode(call, response.status, body)
-            self._client._done("", self._tether, response)
+            self._client._done("", tether, response)
         except SbxdError:
-            self._tether.close()
+            tether.close()
         except BaseException:
-            self._tether.close()
+            tether.close()
             raise
+
+    def renew(self) -> None:
+        """Makes sure of the lease: gets a new one for the old one. StaleGeneration: it is another box now."""
+        self._check()
+        if self._scope[1] is None:
+            return  # its box can be had once only
+        lease, tether = self._acquire()
+        with self._lock:
+            if not self._closed and lease.generation == self.generation:
+                lease, self._lease = self._lease, lease
+                tether, self._tether = self._tether, tether
+            elif not self._closed:
+                self._gone = StaleGeneration(
+                    410, {"message": f"the box of {self.id} is another one now", "reason": "stale_generation"}
+                )
+        self._release(lease, tether)
+        self._check()
 
     def inspect(self) -> dict[str, object]:
         """All about the box: GET /v1/boxes/{id}."""
@@ -129,17 +159,48 @@ class Sandbox:
 
     # ---- commands ----
 
-    def run(self, command: Command, *, env: Env = None, cwd: str | None = None, user: str | None = None, stdin: str | bytes | None = None,
-            timeout: float | None = COMMAND_SECONDS, max_output: int | None = None, tty: bool = False) -> Result:  # fmt: skip
+    def run(
+        self,
+        command: Command,
+        *,
+        env: Env = None,
+        cwd: str | None = None,
+        user: str | None = None,
+        stdin: str | bytes | None = None,
+        timeout: float | None = COMMAND_SECONDS,
+        max_output: int | None = None,
+        tty: bool = False,
+    ) -> Result:
         """Runs a command to its end: a line for the shell, or a program and its arguments.
 
-        After `timeout` seconds its whole process tree is killed, and the result says `timed_out`; None: never. Of stdout and
-        stderr `max_output` bytes each are kept.
+        After `timeout` seconds its whole process tree is killed, and the result says `timed_out`; None: never. Of
+        stdout and stderr `max_output` bytes each are kept.
         """
-        return self._call(_calls.run(self.id, command, env=env, cwd=cwd, user=user, stdin=stdin, timeout=timeout, max_output=max_output, tty=tty))
+        return self._call(
+            _calls.run(
+                self.id,
+                command,
+                env=env,
+                cwd=cwd,
+                user=user,
+                stdin=stdin,
+                timeout=timeout,
+                max_output=max_output,
+                tty=tty,
+            )
+        )
 
-    def stream(self, command: Command, *, env: Env = None, cwd: str | None = None, user: str | None = None, stdin: str | bytes | None = None,
-               timeout: float | None = COMMAND_SECONDS, tty: bool = False) -> Stream:  # fmt: skip
+    def stream(
+        self,
+        command: Command,
+        *,
+        env: Env = None,
+        cwd: str | None = None,
+        user: str | None = None,
+        stdin: str | bytes | None = None,
+        timeout: float | None = COMMAND_SECONDS,
+        tty: bool = False,
+    ) -> Stream:
         """Runs a command and gives its output as it is written: `for piece in box.stream(...)`.
 
         A reader that is slow holds the command back; one that stops (`close`, or its `with` block) has it killed.
@@ -152,10 +213,22 @@ class Sandbox:
             self._gone = e
             raise
 
-    def exec(self, command: Command, *, env: Env = None, cwd: str | None = None, user: str | None = None, stdin: bool = True,
-             tty: bool = False, size: tuple[int, int] = (80, 24), timeout: float | None = COMMAND_SECONDS) -> Process:  # fmt: skip
+    def exec(
+        self,
+        command: Command,
+        *,
+        env: Env = None,
+        cwd: str | None = None,
+        user: str | None = None,
+        stdin: bool = True,
+        tty: bool = False,
+        size: tuple[int, int] = (80, 24),
+        timeout: float | None = COMMAND_SECONDS,
+    ) -> Process:
         """Starts a command to talk with: stdin, signals, and with `tty` a terminal of `size` columns and rows."""
-        call = _calls.start(self.id, command, env=env, cwd=cwd, user=user, stdin=stdin, tty=tty, size=size, timeout=timeout)
+        call = _calls.start(
+            self.id, command, env=env, cwd=cwd, user=user, stdin=stdin, tty=tty, size=size, timeout=timeout
+        )
         return Process(self, self._call(call))
 
     # ---- files; paths are absolute ----
@@ -182,11 +255,19 @@ class Sandbox:
         return self._call(_calls.list_dir(self.id, path, depth, max_results))
 
     def glob(self, path: str, pattern: str, *, include_dirs: bool = False, max_results: int = 200) -> Matches:
-        """Files below a directory whose path is like a pattern. Version control, dependencies, builds and caches are passed over."""
+        """Files below a directory whose path is like a pattern. Dependencies, builds and caches are passed over."""
         return self._call(_calls.glob(self.id, path, pattern, include_dirs, max_results))
 
-    def grep(self, path: str, pattern: str, *, glob: str | None = None, literal: bool = False, case_sensitive: bool = False,
-             max_results: int = 100) -> Lines:  # fmt: skip
+    def grep(
+        self,
+        path: str,
+        pattern: str,
+        *,
+        glob: str | None = None,
+        literal: bool = False,
+        case_sensitive: bool = False,
+        max_results: int = 100,
+    ) -> Lines:
         """Lines below a directory in which a pattern (PCRE2) is found, in files whose path is like `glob`."""
         return self._call(_calls.grep(self.id, path, pattern, glob, literal, case_sensitive, max_results))
 
@@ -224,13 +305,15 @@ class Sandbox:
 
     def _adopt(self) -> None:
         """In a child that a fork made: gets a lease of its own, of the same box."""
-        self._lock = threading.Lock()
         if self._scope[1] is None:
             raise Closed("a sandbox without a thread is its process's own: this one was forked")
-        before = self.generation
-        self._acquire()
-        if self.generation != before:
-            self._gone = BoxNotFound(404, {"message": "the box of before the fork is gone", "reason": "not_found"})
+        lease, tether = self._acquire()
+        if lease.generation != self.generation:
+            self._gone = StaleGeneration(
+                410, {"message": f"the box of {self.id} is another one now", "reason": "stale_generation"}
+            )
+        self._lock = threading.Lock()
+        self._lease, self._tether, self._forks = lease, tether, _sync.forks
 
     def _call(self, call: Call[T]) -> T:
         self._check()

@@ -55,7 +55,11 @@ class Result:
         """Itself if the command succeeded, else CommandFailed."""
         if self.ok:
             return self
-        how = "timed out" if self.timed_out else f"exited with {self.exit_code}" if self.signal is None else f"died of signal {self.signal}"
+        how = (
+            "timed out"
+            if self.timed_out
+            else f"exited with {self.exit_code}" if self.signal is None else f"died of signal {self.signal}"
+        )
         said = (self.stderr or self.stdout).strip()[-500:]
         raise CommandFailed(f"the command {how}{': ' if said else ''}{said}", self)
 
