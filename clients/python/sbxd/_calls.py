@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Callable, Generic, Mapping, Sequence, TypeVar
 
 from ._errors import BadAnswer, ConnectionFailed, from_members
-from ._http import target_of
+from ._http import escape, target_of
 from .types import Lease, Line, Lines, Listing, Matches, Output, Problem, Result, Stat, decoded, name_of
 
 T_co = TypeVar("T_co", covariant=True)
@@ -106,6 +106,10 @@ def pool() -> Call[dict[str, Any]]:
 
 def config() -> Call[dict[str, Any]]:
     return _object_call("/v1/config")
+
+
+def image(reference: str) -> Call[dict[str, Any]]:
+    return _object_call(f"/v1/images/{escape(reference, safe='')}")
 
 
 def inspect(box: str) -> Call[dict[str, Any]]:

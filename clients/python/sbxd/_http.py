@@ -10,9 +10,9 @@ from ._errors import BadAnswer
 HEAD_MAX = 64 << 10
 
 
-def escape(value: str) -> str:
+def escape(value: str, safe: str = "/") -> str:
     """For a path or a query. Bytes that are not UTF-8 are surrogates, as everywhere in Python's names of files."""
-    return quote_from_bytes(value.encode("utf-8", "surrogateescape"), safe="/")
+    return quote_from_bytes(value.encode("utf-8", "surrogateescape"), safe=safe)
 
 
 def target_of(path: str, query: Mapping[str, object]) -> str:

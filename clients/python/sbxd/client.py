@@ -64,6 +64,14 @@ class Client:
         """What the service does by default, can do, and allows: GET /v1/config."""
         return self._call(_calls.config())
 
+    def has_image(self, reference: str) -> bool:
+        """Whether boxes can be made of that image."""
+        try:
+            self._call(_calls.image(reference))
+        except NotFound:
+            return False
+        return True
+
     # ---- for the rest of the package ----
 
     def _connect(self, key: str, timeout: float | None) -> tuple[Connection, bool]:

@@ -16,7 +16,16 @@ from deerflow.config import get_app_config
 from deerflow.sandbox import exceptions as deerflow_errors
 from deerflow.sandbox.sandbox_provider import SandboxProvider
 
-from ._errors import BoxGone, CapacityExceeded, Closed, ConnectionFailed, IdentityCollision, ImagePullFailed, SbxdError
+from ._errors import (
+    BoxGone,
+    CapacityExceeded,
+    Closed,
+    ConnectionFailed,
+    IdentityCollision,
+    ImagePullFailed,
+    SbxdError,
+    SpecMismatch,
+)
 from .client import Client, default_client
 from .deerflow_sandbox import SbxdSandbox
 from .sandbox import COMMAND_SECONDS, Sandbox
@@ -120,8 +129,8 @@ class SbxdProvider(SandboxProvider):
         image = self._image
         try:
             return Sandbox.acquire(user_id, thread_id, image=image, wait=self._wait, client=self._client)
-        except ImagePullFailed as e:
-            if image is None:
+        except (ImagePullFailed, SpecMismatch) as e:
+            if image is None or self._client.has_image(image):
                 raise
             logger.warning("sbxd has no image %s; its own is used: %s", image, e)
             self._image = None
