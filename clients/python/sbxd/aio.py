@@ -21,7 +21,7 @@ from ._errors import BoxGone, Closed, NotFound, ResourceExhausted, SbxdError
 from .aio_client import AsyncClient, default_client
 from .aio_execs import AsyncProcess, AsyncStream
 from .client import decode, longest
-from .sandbox import COMMAND_SECONDS
+from .sandbox import COMMAND_SECONDS, another_box
 from .types import Lease, Lines, Listing, Matches, Result, Stat
 
 T = TypeVar("T")
@@ -32,9 +32,10 @@ __all__ = ["AsyncClient", "AsyncProcess", "AsyncSandbox", "AsyncStream"]
 class AsyncSandbox:
     """A leased box. Tasks of its loop may share it; its lease ends with `close`, `async with`, or the process."""
 
-    def __init__(self, client: AsyncClient, lease: Lease, tether: AsyncConnection) -> None:
+    def __init__(self, acquiring: Acquiring, lease: Lease, tether: AsyncConnection) -> None:
         """Use `AsyncSandbox.acquire`."""
-        self._client, self._lease, self._tether = client, lease, tether
+        self._client = client = acquiring.client
+        self._acquiring, self._lease, self._tether = acquiring, lease, tether
         client._boxes += 1
         self._closed = False
         self._gone: BoxGone | None = None
@@ -50,7 +51,7 @@ class AsyncSandbox:
         client: AsyncClient | None = None,
     ) -> Acquiring:
         """As `Sandbox.acquire`: to be awaited, or used in `async with`."""
-        return Acquiring(client or default_client(), _calls.acquire(user, thread, image, wait))
+        return Acquiring(client or default_client(), thread, _calls.acquire(user, thread, image, wait))
 
     @property
     def id(self) -> str:
@@ -95,19 +96,36 @@ class AsyncSandbox:
         if self._closed:
             return
         self._closed = True
-        call = _calls.release(self.id, self._lease.lease_id)
+        await self._release(self._lease, self._tether)
+
+    async def _release(self, lease: Lease, tether: AsyncConnection) -> None:
+        call = _calls.release(lease.box_id, lease.lease_id)
         try:
-            self._tether.timeout = self._client.timeout
-            response, body = await self._tether.ask(call)
+            tether.timeout = self._client.timeout
+            response, body = await tether.ask(call)
             decode(call, response.status, body)
-            self._client._done("", self._tether, response)
+            self._client._done("", tether, response)
         except SbxdError:
-            self._tether.close()
+            tether.close()
         except BaseException:
-            self._tether.close()
+            tether.close()
             raise
         finally:
             self._client._box_closed()
+
+    async def renew(self) -> None:
+        """As `Sandbox.renew`."""
+        self._check()
+        if self._acquiring.thread is None:
+            return  # its box can be had once only
+        new = await self._acquiring
+        if not self._closed and new.generation == self.generation:
+            self._lease, new._lease = new._lease, self._lease
+            self._tether, new._tether = new._tether, self._tether
+        elif not self._closed:
+            self._gone = another_box(self.id)
+        await new.close()
+        self._check()
 
     async def inspect(self) -> dict[str, object]:
         """As `Sandbox.inspect`."""
@@ -247,8 +265,8 @@ class AsyncSandbox:
 class Acquiring:
     """An acquire under way. A task that is cancelled while it waits leaves the queue."""
 
-    def __init__(self, client: AsyncClient, call: Call[Lease]) -> None:
-        self._client, self._call = client, call
+    def __init__(self, client: AsyncClient, thread: str | None, call: Call[Lease]) -> None:
+        self.client, self.thread, self._call = client, thread, call
         self._box: AsyncSandbox | None = None
 
     def __await__(self) -> Generator[Any, None, AsyncSandbox]:
@@ -263,7 +281,7 @@ class Acquiring:
             await self._box.close()
 
     async def _acquire(self) -> AsyncSandbox:
-        client = self._client
+        client = self.client
         tether, _ = await client._connect("", longest(client.timeout, self._call))
         try:
             response, body = await tether.ask(self._call)
@@ -276,4 +294,4 @@ class Acquiring:
         except BaseException:
             tether.close()
             raise
-        return AsyncSandbox(client, lease, tether)
+        return AsyncSandbox(self, lease, tether)

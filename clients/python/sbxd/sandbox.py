@@ -18,6 +18,10 @@ T = TypeVar("T")
 COMMAND_SECONDS = 600.0  # that a command may take if nobody says
 
 
+def another_box(box: str) -> StaleGeneration:
+    return StaleGeneration(410, {"message": f"the box of {box} is another one now", "reason": "stale_generation"})
+
+
 class Sandbox:
     """A leased box. Threads may share it; its lease ends with `close`, with its `with` block, or with the process.
 
@@ -147,9 +151,7 @@ class Sandbox:
                 lease, self._lease = self._lease, lease
                 tether, self._tether = self._tether, tether
             elif not self._closed:
-                self._gone = StaleGeneration(
-                    410, {"message": f"the box of {self.id} is another one now", "reason": "stale_generation"}
-                )
+                self._gone = another_box(self.id)
         self._release(lease, tether)
         self._check()
 
@@ -309,9 +311,7 @@ class Sandbox:
             raise Closed("a sandbox without a thread is its process's own: this one was forked")
         lease, tether = self._acquire()
         if lease.generation != self.generation:
-            self._gone = StaleGeneration(
-                410, {"message": f"the box of {self.id} is another one now", "reason": "stale_generation"}
-            )
+            self._gone = another_box(self.id)
         self._lock = threading.Lock()
         self._lease, self._tether, self._forks = lease, tether, _sync.forks
 
