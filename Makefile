@@ -414,6 +414,11 @@ build/sbx-bench: $(call obj,$(BENCH_SRC) $(BENCH_NEEDS))
 bench: all build/sbx-bench
 	$(Q)build/sbx-bench $(if $(BOXES),-n $(BOXES)) $(WHAT)
 
+# What a call of the Python client costs over the bare round trip; fails past 200 us.
+.PHONY: bench-python
+bench-python: all
+	$(Q)python3 clients/python/bench.py --sbxd build/sbxd
+
 # ---- keeping house -------------------------------------------------------------------------------------------------
 
 C_FILES = $(sort $(shell find drivers guest lib shm supervisor tests tools wire worker -name '*.[ch]'))
@@ -461,6 +466,7 @@ help:
 	@echo "make sim-mutations   the simulator finds what is done wrong to the pool on purpose"
 	@echo "make fuzz T=60       each fuzz target for T seconds"
 	@echo "make bench           speed, as ratios to baselines of the same run; WHAT=restart BOXES=1000: one section of it"
+	@echo "make bench-python    the Python client's calls against the bare round trip"
 	@echo "make screenshot      docs/sbxtop.svg anew, from a real run (as root)"
 	@echo "make format | format-check | tidy | deps-check | compdb"
 	@echo "make install DESTDIR= PREFIX=/usr/local"
