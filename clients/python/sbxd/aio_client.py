@@ -110,7 +110,7 @@ def default_client() -> AsyncClient:
     path = _calls.default_socket()
     clients = _defaults.setdefault(asyncio.get_running_loop(), {})
     client = clients.get(path)
-    if client is None:
+    if client is None or client._pool.closed:
         client = clients[path] = AsyncClient(path)
         client._keeps_idle = False
     return client

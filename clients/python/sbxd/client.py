@@ -115,7 +115,10 @@ _defaults: dict[str, Client] = {}
 def default_client() -> Client:
     """The one that this process uses where none is given, for the socket that SBXD_SOCKET names now."""
     path = _calls.default_socket()
-    return _defaults.get(path) or _defaults.setdefault(path, Client(path))
+    found = _defaults.get(path)
+    if found is None or found._closed:
+        found = _defaults[path] = Client(path)
+    return found
 
 
 @atexit.register
