@@ -518,6 +518,7 @@ class Waiting(Providers, DaemonTest):
             task = asyncio.create_task(p.acquire_async(self.thread("2"), user_id="u"))
             while not await asyncio.to_thread(lambda: self.d.pool()["waiters"]):
                 ticks.append(p.get(box.id) is box)
+                self.assertFalse(task.done(), "it did not wait")
             ticks.append(p.get(box.id) is box)
             self.assertEqual(box.execute_command("echo on"), "on\n")
             self.assertFalse(task.done())

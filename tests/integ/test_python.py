@@ -190,7 +190,7 @@ class Connections(ClientTest):
         t.start()
         self.assertRaises(KeyboardInterrupt, box.run, "sleep 999; echo late")
         t.join()
-        self.assertEqual(box.run("echo next").stdout, "next\n")
+        self.assertEqual(box.run("echo next", timeout=1).stdout, "next\n")
         wait_for("the command to be killed", lambda: box.run("grep -l sleep /proc/[0-9]*/comm | wc -l").stdout == "0\n")
 
     def test_nobody_there(self):
