@@ -39,7 +39,7 @@ class Processes(ClientTest):
         self.assertEqual(("".join(o.text for o in p), p.wait()), ("x y b /tmp\n", 0))
 
     def test_signals(self):
-        p = self.exec("trap 'echo usr1' USR1; echo ready; while :; do sleep 0.01; done")
+        p = self.exec("trap 'echo usr1' USR1; echo ready; while :; do read line; done")  # no child is told, too
         self.assertEqual(p.read(BOUND).text, "ready\n")
         p.signal(signal.SIGUSR1)
         self.assertEqual(p.read(BOUND).text, "usr1\n")
