@@ -91,16 +91,18 @@ class AsyncConnection(asyncio.Protocol):
         return not self._ended and not self._pieces and self._transport is not None and not self._transport.is_closing()
 
     async def _wait(self, future: asyncio.Future[None], what: str) -> None:
-        timer = None if self.timeout is None else self._loop.call_later(self.timeout, future.cancel, "late")
+        if self.timeout is None:
+            await future
+            return
+        timer = self._loop.call_later(self.timeout, self._late, future, what)
         try:
             await future
-        except asyncio.CancelledError as e:
-            if e.args != ("late",):
-                raise
-            raise DeadlineExceeded(f"nothing {what} for {self.timeout} s") from None
         finally:
-            if timer is not None:
-                timer.cancel()
+            timer.cancel()
+
+    def _late(self, future: asyncio.Future[None], what: str) -> None:
+        if not future.done():
+            future.set_exception(DeadlineExceeded(f"nothing {what} for {self.timeout} s"))
 
     async def receive(self) -> bytes:
         if not self._pieces and not self._ended:

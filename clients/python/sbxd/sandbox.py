@@ -331,4 +331,6 @@ class Sandbox:
             self._client._call(_calls.inspect(self.id))
         except BoxGone as gone:
             return gone
+        except SbxdError:
+            pass  # then it is not known, and what was not found is told
         return None
