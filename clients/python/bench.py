@@ -117,7 +117,8 @@ async def measure(path: str | None, rounds: int) -> int:
                     kept.append(t)
         raw, own, own_async = (statistics.median(t) for t in times)
         print(
-            f"{name:12}{raw:8.0f}{own:8.0f}{own - raw:8.0f}{own / raw:7.2f}{own_async:9.0f}{own_async - raw:8.0f}{own_async / raw:7.2f}"
+            f"{name:12}{raw:8.0f}{own:8.0f}{own - raw:8.0f}{own / raw:7.2f}"
+            f"{own_async:9.0f}{own_async - raw:8.0f}{own_async / raw:7.2f}"
         )
         worst = max(worst, own - raw)
     box.close()

@@ -78,12 +78,30 @@ class Behaviour(Providers, unittest.TestCase):
         for mine, theirs in ((SbxdProvider, sandbox_provider.SandboxProvider), (SbxdSandbox, sandbox.Sandbox)):
             self.assertTrue(issubclass(mine, theirs))
             self.assertFalse(inspect.isabstract(mine))
-            for name in ("acquire", "acquire_async", "get", "release", "reset", "execute_command", "read_file", "write_file", "update_file",
-                         "download_file", "list_dir", "glob", "grep"):
+            for name in (
+                "acquire",
+                "acquire_async",
+                "get",
+                "release",
+                "reset",
+                "execute_command",
+                "read_file",
+                "write_file",
+                "update_file",
+                "download_file",
+                "list_dir",
+                "glob",
+                "grep",
+            ):
                 if hasattr(theirs, name):
-                    shape = [[(p.name, p.kind) for p in inspect.signature(getattr(c, name)).parameters.values()] for c in (mine, theirs)]
+                    shape = [
+                        [(p.name, p.kind) for p in inspect.signature(getattr(c, name)).parameters.values()]
+                        for c in (mine, theirs)
+                    ]
                     self.assertEqual(shape[0], shape[1], name)
-        self.assertEqual((SbxdProvider.uses_thread_data_mounts, SbxdProvider.needs_upload_permission_adjustment), (False, True))
+        self.assertEqual(
+            (SbxdProvider.uses_thread_data_mounts, SbxdProvider.needs_upload_permission_adjustment), (False, True)
+        )
         self.assertIs(SbxdSandbox.persistent_shell_sessions, False)
 
     def test_no_service(self):
@@ -97,9 +115,17 @@ class Behaviour(Providers, unittest.TestCase):
 
     def test_output(self):
         _, box = self.acquired()
-        for command, text in (("echo out", "out\n"), ("echo err >&2", "err\n"), ("echo out; echo err >&2", "out\n\nerr\n"),
-                              ("true", "(no output)"), ("exit 3", "Command exited with code 3"), ("echo out; exit 3", "out\n"),
-                              ("kill -9 $$", "Command exited with code 137"), ("printf '\\377'", "\ufffd"), ("pwd", f"{WORKSPACE}\n")):
+        for command, text in (
+            ("echo out", "out\n"),
+            ("echo err >&2", "err\n"),
+            ("echo out; echo err >&2", "out\n\nerr\n"),
+            ("true", "(no output)"),
+            ("exit 3", "Command exited with code 3"),
+            ("echo out; exit 3", "out\n"),
+            ("kill -9 $$", "Command exited with code 137"),
+            ("printf '\\377'", "\ufffd"),
+            ("pwd", f"{WORKSPACE}\n"),
+        ):
             with self.subTest(command):
                 self.assertEqual(box.execute_command(command), text)
 
@@ -129,7 +155,11 @@ class Behaviour(Providers, unittest.TestCase):
     def test_only_a_box_that_is_gone_is_given_up(self):
         gone = []
         for error in [k(410, {"message": "m", "reason": "r"}) for k in sbxd._errors.BY_REASON.values()] + [
-                sbxd.BoxNotFound(404, {"message": "m"}), sbxd.ConnectionFailed("m"), sbxd.DeadlineExceeded("m"), sbxd.BadAnswer("m")]:
+            sbxd.BoxNotFound(404, {"message": "m"}),
+            sbxd.ConnectionFailed("m"),
+            sbxd.DeadlineExceeded("m"),
+            sbxd.BadAnswer("m"),
+        ]:
             fake = SimpleNamespace(id="i", closed=False, run=mock.Mock(side_effect=error))
             gone.clear()
             with self.assertLogs("sbxd", logging.ERROR):
@@ -147,8 +177,15 @@ class Behaviour(Providers, unittest.TestCase):
 
     def test_paths(self):
         _, box = self.acquired()
-        for call in (lambda p: box.read_file(p), lambda p: box.write_file(p, "x"), lambda p: box.update_file(p, b"x"), lambda p: box.list_dir(p),
-                     lambda p: box.glob(p, "*"), lambda p: box.grep(p, "x"), lambda p: box.download_file(p)):
+        for call in (
+            lambda p: box.read_file(p),
+            lambda p: box.write_file(p, "x"),
+            lambda p: box.update_file(p, b"x"),
+            lambda p: box.list_dir(p),
+            lambda p: box.glob(p, "*"),
+            lambda p: box.grep(p, "x"),
+            lambda p: box.download_file(p),
+        ):
             self.assertRaises(PermissionError, call, "/mnt/user-data/../etc/passwd")
             self.assertRaises(PermissionError, call, "/mnt/user-data\\..\\etc")
             self.assertRaises(ValueError, call, "")
@@ -161,7 +198,13 @@ class Behaviour(Providers, unittest.TestCase):
         box.write_file(path, "line 1\nline 2\nline 3\nline 4\n")
         box.write_file(path, "line 5", append=True)
         self.assertEqual(box.read_file(path), "line 1\nline 2\nline 3\nline 4\nline 5")
-        for first, last, text in ((2, 4, "line 2\nline 3\nline 4"), (4, None, "line 4\nline 5"), (None, 2, "line 1\nline 2"), (3, 2, ""), (9, None, "")):
+        for first, last, text in (
+            (2, 4, "line 2\nline 3\nline 4"),
+            (4, None, "line 4\nline 5"),
+            (None, 2, "line 1\nline 2"),
+            (3, 2, ""),
+            (9, None, ""),
+        ):
             self.assertEqual(box.read_file(path, start_line=first, end_line=last), text)
         self.assertEqual(box.read_file(f"{WORKSPACE}/none")[:7], "Error: ")
         self.assertEqual(box.read_file(WORKSPACE)[:7], "Error: ")
@@ -195,14 +238,21 @@ class Behaviour(Providers, unittest.TestCase):
         self.assertEqual(box.list_dir(f"{root}/", max_depth=1), [root, f"{root}/a", f"{root}/f"])
         self.assertEqual((box.list_dir(f"{root}/f"), len(box.list_dir(f"{WORKSPACE}/many"))), ([f"{root}/f"], 500))
         self.assertRaises(FileNotFoundError, box.list_dir, f"{WORKSPACE}/none")
-        self.assertLessEqual({"/mnt/user-data/workspace", "/mnt/user-data/uploads", "/mnt/user-data/outputs"}, set(box.list_dir("/mnt/user-data")))
+        self.assertLessEqual(
+            {"/mnt/user-data/workspace", "/mnt/user-data/uploads", "/mnt/user-data/outputs"},
+            set(box.list_dir("/mnt/user-data")),
+        )
         self.assertIn("/mnt/skills", box.list_dir("/mnt", max_depth=1))
 
     def test_glob(self):
         _, box = self.acquired()
         box.execute_command("mkdir -p s/d .git; touch a.py s/b.py s/d/c.py s/x.txt .git/d.py")
-        self.assertEqual(box.glob(WORKSPACE, "**/*.py"), ([f"{WORKSPACE}/{n}" for n in ("a.py", "s/b.py", "s/d/c.py")], False))
-        self.assertEqual(box.glob(WORKSPACE, "*.py", max_results=2), ([f"{WORKSPACE}/{n}" for n in ("a.py", "s/b.py")], True))
+        self.assertEqual(
+            box.glob(WORKSPACE, "**/*.py"), ([f"{WORKSPACE}/{n}" for n in ("a.py", "s/b.py", "s/d/c.py")], False)
+        )
+        self.assertEqual(
+            box.glob(WORKSPACE, "*.py", max_results=2), ([f"{WORKSPACE}/{n}" for n in ("a.py", "s/b.py")], True)
+        )
         self.assertEqual(box.glob(f"{WORKSPACE}/", "d", include_dirs=True), ([f"{WORKSPACE}/s/d"], False))
         self.assertRaises(FileNotFoundError, box.glob, f"{WORKSPACE}/none", "*")
         self.assertRaises(NotADirectoryError, box.glob, f"{WORKSPACE}/a.py", "*")
@@ -212,14 +262,21 @@ class Behaviour(Providers, unittest.TestCase):
         box.write_file(f"{WORKSPACE}/a:1.py", "alpha\nBeta (x)\n")
         box.write_file(f"{WORKSPACE}/b.log", "beta\r\n" + "x" * 300 + "beta\n" + "y" * 3000 + "beta\n")
         match = search.GrepMatch
-        self.assertEqual(box.grep(WORKSPACE, "^beta"), ([match(path=f"{WORKSPACE}/a:1.py", line_number=2, line="Beta (x)")], False))
+        self.assertEqual(
+            box.grep(WORKSPACE, "^beta"), ([match(path=f"{WORKSPACE}/a:1.py", line_number=2, line="Beta (x)")], False)
+        )
         self.assertEqual(box.grep(WORKSPACE, "beta", case_sensitive=True), ([], False))
         self.assertEqual(box.grep(WORKSPACE, "(x", literal=True, glob="*.py")[0][0].line_number, 2)
-        self.assertEqual(box.grep(WORKSPACE, "a", max_results=1), ([match(path=f"{WORKSPACE}/a:1.py", line_number=1, line="alpha")], True))
+        self.assertEqual(
+            box.grep(WORKSPACE, "a", max_results=1),
+            ([match(path=f"{WORKSPACE}/a:1.py", line_number=1, line="alpha")], True),
+        )
         log = f"{WORKSPACE}/b.log"  # a name that is passed over, but for when it is asked for
         self.assertEqual(box.grep(log, "BETA"), ([match(log, 1, "beta"), match(log, 2, "x" * 197 + "...")], False))
         self.assertEqual(box.grep(log, "beta", max_results=1), ([match(log, 1, "beta")], True))
-        self.assertEqual((box.grep(log, "BETA", case_sensitive=True), box.grep(log, ".*", literal=True)), (([], False), ([], False)))
+        self.assertEqual(
+            (box.grep(log, "BETA", case_sensitive=True), box.grep(log, ".*", literal=True)), (([], False), ([], False))
+        )
         for path in (WORKSPACE, log):
             self.assertRaises(re.error, box.grep, path, "((")
         self.assertRaises(FileNotFoundError, box.grep, f"{WORKSPACE}/none", "x")
@@ -231,7 +288,17 @@ class Behaviour(Providers, unittest.TestCase):
         first = p.acquire(self.thread(), user_id="u")
         self.assertRegex(first, "^[0-9a-f]{16}$")
         self.assertEqual((p.acquire(self.thread(), user_id="u"), q.acquire(self.thread(), user_id="u")), (first, first))
-        self.assertEqual(len({first, p.acquire(self.thread(), user_id="v"), p.acquire(self.thread("2"), user_id="u"), p.acquire(self.thread())}), 4)
+        self.assertEqual(
+            len(
+                {
+                    first,
+                    p.acquire(self.thread(), user_id="v"),
+                    p.acquire(self.thread("2"), user_id="u"),
+                    p.acquire(self.thread()),
+                }
+            ),
+            4,
+        )
         self.assertNotEqual(p.acquire(), p.acquire())
 
     def test_release_parks_and_acquire_reclaims(self):
@@ -245,7 +312,9 @@ class Behaviour(Providers, unittest.TestCase):
         checks = self.d.pool()["counters"]["checks"]
         self.assertEqual(p.acquire(self.thread(), user_id="u"), box.id)
         self.assertGreater(self.d.pool()["counters"]["checks"], checks)
-        self.assertEqual((self.d.inspect(box.id)["state"], p.get(box.id).read_file(f"{WORKSPACE}/f")), ("active", "kept"))
+        self.assertEqual(
+            (self.d.inspect(box.id)["state"], p.get(box.id).read_file(f"{WORKSPACE}/f")), ("active", "kept")
+        )
         self.assertIsNot(p.get(box.id), box)
 
     def test_a_turn_of_another_provider_finds_the_box(self):
@@ -254,7 +323,9 @@ class Behaviour(Providers, unittest.TestCase):
         q = self.provider()
         self.assertIsNone(q.get(box.id))
         _, other = self.acquired(q)
-        self.assertEqual((other.id, other.read_file(f"{WORKSPACE}/f"), self.d.inspect(box.id)["leases"]), (box.id, "kept", 2))
+        self.assertEqual(
+            (other.id, other.read_file(f"{WORKSPACE}/f"), self.d.inspect(box.id)["leases"]), (box.id, "kept", 2)
+        )
         p.release(box.id)
         self.assertEqual((self.d.inspect(box.id)["state"], other.execute_command("echo on")), ("active", "on\n"))
         q.shutdown()
@@ -285,7 +356,11 @@ class Behaviour(Providers, unittest.TestCase):
         self.assertEqual((again, p.get(again).execute_command("echo on")), (box.id, "on\n"))
 
     def test_files_of_a_box_that_died(self):
-        for call in (lambda b: b.write_file(f"{WORKSPACE}/f", "x"), lambda b: b.download_file(f"{WORKSPACE}/f"), lambda b: b.list_dir(WORKSPACE)):
+        for call in (
+            lambda b: b.write_file(f"{WORKSPACE}/f", "x"),
+            lambda b: b.download_file(f"{WORKSPACE}/f"),
+            lambda b: b.list_dir(WORKSPACE),
+        ):
             p, box = self.acquired()
             self.remove(box)
             with self.assertRaises(OSError) as caught:
@@ -359,8 +434,17 @@ class Behaviour(Providers, unittest.TestCase):
 
     def test_the_keys_of_deerflow(self):
         with self.assertLogs("sbxd", logging.WARNING) as logs:
-            p = self.provider(image="python:3.12-slim", memory_mib=1, cpus=7, replicas=7, idle_timeout=0, health_check_skip_seconds=5,
-                              environment={"PYTHONUNBUFFERED": "1"}, acquire_timeout=30, bash_command_timeout=600)
+            p = self.provider(
+                image="python:3.12-slim",
+                memory_mib=1,
+                cpus=7,
+                replicas=7,
+                idle_timeout=0,
+                health_check_skip_seconds=5,
+                environment={"PYTHONUNBUFFERED": "1"},
+                acquire_timeout=30,
+                bash_command_timeout=600,
+            )
             _, box = self.acquired(p)
         said = "\n".join(logs.output)
         for word in ("python:3.12-slim", "memory_mib is 1 here", "cpus is 7 here", "replicas is 7 here"):
@@ -382,11 +466,13 @@ class Behaviour(Providers, unittest.TestCase):
         def watched(*args, **kw):
             seen.append((variable.get(), threading.get_ident()))
             return acquire(*args, **kw)
+
         p.acquire = watched
 
         async def main():
             variable.set("kept")
             return await asyncio.gather(*(p.acquire_async(self.thread(), user_id="u") for _ in range(5)))
+
         ids = asyncio.run(main())
         self.assertEqual(len(set(ids)), 1)
         self.assertEqual({v for v, _ in seen}, {"kept"})
@@ -401,12 +487,23 @@ class TwoProcesses(DaemonTest):
     @unittest.skipIf(SHARED, "is one of the two")
     def test_all_behaviour(self):
         env = environment(TEST_DEERFLOW_SOCKET=self.d.socket)
-        both = [subprocess.Popen([sys.executable, "-m", "unittest", "test_deerflow.Behaviour"], env=env, stdin=subprocess.DEVNULL,
-                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for _ in range(2)]
+        both = [
+            subprocess.Popen(
+                [sys.executable, "-m", "unittest", "test_deerflow.Behaviour"],
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            for _ in range(2)
+        ]
         both = [(p.communicate(timeout=BOUND * 10)[0], p.returncode) for p in both]
         for said, status in both:
             self.assertEqual(status, 0, said)
-            self.assertIn(f"Ran {unittest.defaultTestLoader.loadTestsFromTestCase(Behaviour).countTestCases()} tests", said)
+            self.assertIn(
+                f"Ran {unittest.defaultTestLoader.loadTestsFromTestCase(Behaviour).countTestCases()} tests", said
+            )
         wait_for("all leases to end", lambda: self.d.pool()["active"] == 0)
 
 
@@ -427,7 +524,9 @@ for line in sys.stdin:
     def worker(self):
         env = environment(self.d)
         env["PYTHONPATH"] += os.pathsep + DEERFLOW
-        w = subprocess.Popen([sys.executable, "-c", self.WORKER], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        w = subprocess.Popen(
+            [sys.executable, "-c", self.WORKER], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         self.addCleanup(w.stdout.close)
         self.addCleanup(w.wait)
         self.addCleanup(w.kill)
@@ -437,6 +536,7 @@ for line in sys.stdin:
             w.stdin.write(text + "\n")
             w.stdin.flush()
             return eval(w.stdout.readline())  # noqa: S307 - what it printed by repr
+
         ask.process = w
         return ask
 
@@ -449,7 +549,9 @@ for line in sys.stdin:
         self.assertEqual(b(f"p.get('{box}').read_file('f')"), "from a")
         self.assertEqual(self.d.inspect(box)["leases"], 2)
         a(f"p.release('{box}')")
-        self.assertEqual((self.d.inspect(box)["state"], b(f"p.get('{box}').execute_command('echo on')")), ("active", "on\n"))
+        self.assertEqual(
+            (self.d.inspect(box)["state"], b(f"p.get('{box}').execute_command('echo on')")), ("active", "on\n")
+        )
         self.assertEqual(a("p.acquire('chat', user_id='alice')"), box)
         b.process.kill()
         wait_for("the lease of the killed one to end", lambda: self.d.inspect(box)["leases"] == 1)
@@ -524,7 +626,6 @@ class Waiting(Providers, DaemonTest):
             self.assertFalse(task.done())
             p.release(box.id)
             return await asyncio.wait_for(task, BOUND)
+
         new = asyncio.run(main())
         self.assertEqual((p.get(new).execute_command("echo on"), set(ticks)), ("on\n", {True}))
-
-

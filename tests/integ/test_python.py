@@ -80,9 +80,11 @@ class Boxes(ClientTest):
 
     def test_a_box_that_dies_under_a_command(self):
         box = self.acquire()
+
         def die():
             wait_for("the command to run", lambda: self.d.inspect(box.id).get("in_flight"))
             self.d.request("DELETE", f"/v1/boxes/{box.id}?force=1")
+
         t = threading.Thread(target=die)
         t.start()
         self.assertRaises(sbxd.BoxDied, box.run, "sleep 1000")
@@ -99,7 +101,9 @@ class Commands(ClientTest):
     def test_results(self):
         box = self.acquire()
         r = box.run("echo out; echo err >&2; exit 3")
-        self.assertEqual((r.stdout, r.stderr, r.exit_code, r.signal, r.returncode, r.ok), ("out\n", "err\n", 3, None, 3, False))
+        self.assertEqual(
+            (r.stdout, r.stderr, r.exit_code, r.signal, r.returncode, r.ok), ("out\n", "err\n", 3, None, 3, False)
+        )
         self.assertEqual((r.timed_out, r.truncated), (False, False))
         with self.assertRaisesRegex(sbxd.CommandFailed, "exited with 3: err") as caught:
             r.check()
@@ -174,6 +178,7 @@ class Connections(ClientTest):
                 self.assertEqual(box.run(["echo", f"{i} {j}"]).stdout, f"{i} {j}\n")
                 box.write(f"/tmp/{i}", f"{j}")
                 self.assertEqual(box.read(f"/tmp/{i}"), f"{j}".encode())
+
         in_threads(16, work)
 
     def test_a_call_that_is_interrupted(self):
@@ -181,11 +186,14 @@ class Connections(ClientTest):
 
         def stop(*_):
             raise KeyboardInterrupt
+
         before = signal.signal(signal.SIGUSR1, stop)
         self.addCleanup(signal.signal, signal.SIGUSR1, before)
+
         def interrupt():
             wait_for("the command to run", lambda: self.d.inspect(box.id).get("in_flight"))
             signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+
         t = threading.Thread(target=interrupt)
         t.start()
         self.assertRaises(KeyboardInterrupt, box.run, "sleep 999; echo late")
@@ -205,16 +213,31 @@ class Connections(ClientTest):
 
     def test_a_server_that_says_nonsense(self):
         ok = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"
-        for answer, kind in ((b"nonsense\r\n\r\n", sbxd.BadAnswer), (ok + b"{]", sbxd.BadAnswer), (ok + b"{", sbxd.ConnectionFailed),
-                             (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", sbxd.BadAnswer),
-                             (b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n", sbxd.BadAnswer),
-                             (b"HTTP/1.1 500 Oh\r\nContent-Length: 2\r\n\r\n{}", sbxd.BadAnswer), (b"HTTP/1.1 2", sbxd.ConnectionFailed)):
+        for answer, kind in (
+            (b"nonsense\r\n\r\n", sbxd.BadAnswer),
+            (ok + b"{]", sbxd.BadAnswer),
+            (ok + b"{", sbxd.ConnectionFailed),
+            (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", sbxd.BadAnswer),
+            (b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n", sbxd.BadAnswer),
+            (b"HTTP/1.1 500 Oh\r\nContent-Length: 2\r\n\r\n{}", sbxd.BadAnswer),
+            (b"HTTP/1.1 2", sbxd.ConnectionFailed),
+        ):
             with self.subTest(answer), server(answer) as path, sbxd.Client(path) as client:
                 self.assertRaises(kind, client.pool)
 
     def test_the_socket_comes_from_the_environment(self):
-        r = subprocess.run([sys.executable, "-c", "import sbxd\nwith sbxd.Sandbox.acquire('py', 'env') as b: print(b.run('echo hi').stdout)"],
-                           env=environment(self.d), capture_output=True, text=True, timeout=BOUND * 4, check=True)
+        r = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                "import sbxd\nwith sbxd.Sandbox.acquire('py', 'env') as b: print(b.run('echo hi').stdout)",
+            ],
+            env=environment(self.d),
+            capture_output=True,
+            text=True,
+            timeout=BOUND * 4,
+            check=True,
+        )
         self.assertEqual((r.stdout, r.stderr), ("hi\n\n", ""))
 
 
@@ -233,7 +256,9 @@ box.run("sleep 1000") if sys.argv[2] == "busy" else time.sleep(1000)
 
 class Deaths(ClientTest):
     def hold(self, how):
-        p = subprocess.Popen([sys.executable, "-c", HOLDER, self.thread, how], env=environment(self.d), stdout=subprocess.PIPE, text=True)
+        p = subprocess.Popen(
+            [sys.executable, "-c", HOLDER, self.thread, how], env=environment(self.d), stdout=subprocess.PIPE, text=True
+        )
         self.addCleanup(p.stdout.close)
         self.addCleanup(p.wait)
         self.addCleanup(p.kill)
@@ -293,6 +318,7 @@ class Deaths(ClientTest):
             before = box.inspect()["leases"]
             box.close()
             return f"{out} {before}"
+
         self.assertEqual(self.in_child(use), "child 2")
         self.assertEqual((self.leases(box), box.run("echo parent").stdout), (1, "parent\n"))
         self.assertEqual(self.in_child(box.close), "None")
@@ -313,6 +339,7 @@ class Deaths(ClientTest):
                     box.stat("/tmp")
                 except Exception as e:  # noqa: BLE001 - it is what the test is about
                     failures.append(e)
+
         threads = [threading.Thread(target=work) for _ in range(4)]
         for t in threads:
             t.start()

@@ -13,7 +13,8 @@ from pyclient import ClientTest, environment, sbxd, server
 from sbxd.aio import AsyncClient, AsyncProcess, AsyncSandbox, AsyncStream
 
 # 500 commands at once on one loop, in a process of its own. Each callback of the loop is measured: the cpu time that it
-# took, and whether its thread went to sleep in it, which only a call that blocks does. `plain` is asyncio without the client.
+# took, and whether its thread went to sleep in it, which only a call that blocks does. `plain` is asyncio without the
+# client.
 FIVE_HUNDRED = """
 import asyncio, json, resource, socket, sys, time
 from sbxd.aio import AsyncSandbox
@@ -26,7 +27,8 @@ def watch(phase):
 
 def measured(run):
     def _run(self):
-        switches, wall, cpu = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw, time.perf_counter(), time.thread_time()
+        switches = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+        wall, cpu = time.perf_counter(), time.thread_time()
         run(self)
         cpu, wall = time.thread_time() - cpu, time.perf_counter() - wall
         now = worst[phase]
@@ -85,18 +87,21 @@ class AsyncTest(ClientTest):
         async def whole():
             async with AsyncClient(self.d.socket, timeout=BOUND) as client:
                 await body(client)
+
         asyncio.run(asyncio.wait_for(whole(), BOUND * 4))
 
     def with_box(self, body):
         async def whole(client):
             async with AsyncSandbox.acquire("async", self.thread, client=client) as box:
                 await body(box)
+
         self.run_async(whole)
 
     async def until(self, condition):
         async def poll():
             while not await asyncio.to_thread(condition):
                 await asyncio.sleep(0.002)
+
         await asyncio.wait_for(poll(), BOUND)
 
 
@@ -116,6 +121,7 @@ class Sandboxes(AsyncTest):
             self.assertEqual(await asyncio.to_thread(self.leases, box), 0)
             with self.assertRaises(sbxd.Closed):
                 await box.run("true")
+
         self.run_async(body)
 
     def test_commands_and_files(self):
@@ -138,6 +144,7 @@ class Sandboxes(AsyncTest):
             self.assertEqual(await box.read("/tmp/d/u"), b"a\nb\n")
             with self.assertRaises(FileNotFoundError):
                 await box.read("/tmp/none")
+
         self.with_box(body)
 
     def test_it_can_what_the_blocking_one_can(self):
@@ -147,7 +154,9 @@ class Sandboxes(AsyncTest):
             for name in names:
                 a, b = getattr(kind, name), getattr(twin, name)
                 if callable(a) and name != "acquire":
-                    strip = [[(p.name, p.default, p.kind) for p in inspect.signature(f).parameters.values()] for f in (a, b)]
+                    strip = [
+                        [(p.name, p.default, p.kind) for p in inspect.signature(f).parameters.values()] for f in (a, b)
+                    ]
                     self.assertEqual(strip[0], strip[1], f"{twin.__name__}.{name}")
 
     def test_a_stream(self):
@@ -163,13 +172,16 @@ class Sandboxes(AsyncTest):
             self.assertEqual(sum([len(p.data) async for p in box.stream("head -c 5000000 /dev/zero")]), 5000000)
             with self.assertRaises(sbxd.ExecutionFailed):
                 [p async for p in box.stream(["/no/such"])]
+
         self.with_box(body)
 
     def test_a_process(self):
         async def body(box):
             async with await box.exec("read l; echo got $l; exit 5") as p:
                 await p.write("foo\n")
-                self.assertEqual(([o.text async for o in p], await p.wait(BOUND), p.status), (["got foo\n"], 5, "completed"))
+                self.assertEqual(
+                    ([o.text async for o in p], await p.wait(BOUND), p.status), (["got foo\n"], 5, "completed")
+                )
             data = os.urandom(4 << 20)
             async with await box.exec(["cat"]) as p:
                 self.assertEqual(await p.communicate(data, BOUND), (data, b""))
@@ -184,6 +196,7 @@ class Sandboxes(AsyncTest):
                         await wait
             self.assertEqual(p.returncode, None if p.status == "running" else -9)
             self.assertEqual((await box.run("grep -l sleep /proc/[0-9]*/comm | wc -l")).stdout, "0\n")
+
         self.with_box(body)
 
     def test_cancelling_kills_the_command(self):
@@ -195,6 +208,7 @@ class Sandboxes(AsyncTest):
                 await task
             await self.until(lambda: self.d.run(box.id, "grep -l sleep /proc/[0-9]*/comm | wc -l")["stdout"] == "0\n")
             self.assertEqual((await box.run("echo next")).stdout, "next\n")
+
         self.with_box(body)
 
     def test_calls_wait_for_their_turn(self):
@@ -205,10 +219,13 @@ class Sandboxes(AsyncTest):
                 await asyncio.sleep(0)
                 tasks[5].cancel()
                 done = await asyncio.gather(*tasks, return_exceptions=True)
-                self.assertEqual([r.stdout for i, r in enumerate(done) if i != 5], [f"{i}\n" for i in range(12) if i != 5])
+                self.assertEqual(
+                    [r.stdout for i, r in enumerate(done) if i != 5], [f"{i}\n" for i in range(12) if i != 5]
+                )
                 self.assertIsInstance(done[5], asyncio.CancelledError)
                 self.assertEqual((client._pool._used, client._pool._queues), ({}, {}))
                 self.assertLessEqual(len(client._pool._idle[box.id]), 3)
+
         self.run_async(body)
 
     def test_a_box_that_is_gone_stays_gone(self):
@@ -222,6 +239,7 @@ class Sandboxes(AsyncTest):
                     await box.run("true")
                 await box.close()
                 self.assertEqual(await asyncio.to_thread(self.leases, box), 1)
+
         self.run_async(body)
 
     def test_a_server_that_says_nothing(self):
@@ -229,32 +247,52 @@ class Sandboxes(AsyncTest):
             async with AsyncClient(path, timeout=0.1) as client:
                 with self.assertRaises(sbxd.DeadlineExceeded):
                     await client.pool()
+
         with server() as path:
             asyncio.run(body(path))
 
         async def nobody():
             with self.assertRaisesRegex(sbxd.ConnectionFailed, "/no/such"):
                 await AsyncClient("/no/such/socket").pool()
+
         asyncio.run(nobody())
 
     def test_nothing_is_left_on_a_loop_that_ends(self):
-        script = ("import asyncio\nfrom sbxd.aio import AsyncSandbox\nasync def main():\n    async with AsyncSandbox.acquire('a', 'left') as box:\n"
-                  "        await asyncio.gather(*(box.run('true') for _ in range(9)))\nasyncio.run(main())\n")
-        r = subprocess.run([sys.executable, "-X", "dev", "-W", "error", "-c", script], env=environment(self.d), capture_output=True, text=True,
-                           timeout=BOUND * 4)
+        script = (
+            "import asyncio\nfrom sbxd.aio import AsyncSandbox\nasync def main():\n"
+            "    async with AsyncSandbox.acquire('a', 'left') as box:\n"
+            "        await asyncio.gather(*(box.run('true') for _ in range(9)))\nasyncio.run(main())\n"
+        )
+        r = subprocess.run(
+            [sys.executable, "-X", "dev", "-W", "error", "-c", script],
+            env=environment(self.d),
+            capture_output=True,
+            text=True,
+            timeout=BOUND * 4,
+        )
         self.assertEqual((r.returncode, r.stderr), (0, ""))
         wait_for("the lease to end", lambda: self.client.pool()["active"] == 0)
 
 
 class FiveHundred(ClientTest):
     def test_commands_at_once(self):
-        r = subprocess.run([sys.executable, "-c", FIVE_HUNDRED], env=environment(self.d), capture_output=True, text=True, timeout=BOUND * 10)
+        r = subprocess.run(
+            [sys.executable, "-c", FIVE_HUNDRED],
+            env=environment(self.d),
+            capture_output=True,
+            text=True,
+            timeout=BOUND * 10,
+        )
         self.assertEqual((r.returncode, r.stderr), (0, ""))
         found = json.loads(r.stdout)
         plain, client = found["worst"]["plain"], found["worst"]["client"]
         self.assertEqual((found["at_once"], found["right"]), (500, True))
         self.assertGreater(client["callbacks"], 500)
         self.assertLess(client["asleep"], 0.05, f"a callback blocked the loop: {client}; without the client: {plain}")
-        self.assertLess(client["cpu"], max(0.05, 3 * plain["cpu"]), f"a callback held the loop: {client}; without the client: {plain}")
+        self.assertLess(
+            client["cpu"],
+            max(0.05, 3 * plain["cpu"]),
+            f"a callback held the loop: {client}; without the client: {plain}",
+        )
         if os.environ.get("SBX_SHOW"):
             print(r.stdout)

@@ -21,11 +21,14 @@ class Processes(ClientTest):
         return int(self.box.run("grep -l sleep /proc/[0-9]*/comm | wc -l").stdout)
 
     def test_a_talk(self):
-        p = self.exec("while read line; do echo \"<$line>\"; echo err >&2; done; exit 7", env={"A": "b"}, cwd="/tmp")
+        p = self.exec('while read line; do echo "<$line>"; echo err >&2; done; exit 7', env={"A": "b"}, cwd="/tmp")
         self.assertEqual((p.status, p.returncode), ("running", None))
         for word in ("one", "two"):
             p.write(f"{word}\n")
-            self.assertEqual({(o.stream, o.text) for o in (p.read(BOUND), p.read(BOUND))}, {("stdout", f"<{word}>\n"), ("stderr", "err\n")})
+            self.assertEqual(
+                {(o.stream, o.text) for o in (p.read(BOUND), p.read(BOUND))},
+                {("stdout", f"<{word}>\n"), ("stderr", "err\n")},
+            )
         p.close_stdin()
         self.assertEqual(([*p], p.wait(BOUND), p.returncode, p.status), ([], 7, 7, "completed"))
         self.assertIsNone(p.read())
@@ -49,7 +52,7 @@ class Processes(ClientTest):
             p.signal(99)
 
     def test_a_terminal(self):
-        p = self.exec("stty size; read line; stty size; stty -echo; echo \"[$line]\"", tty=True, size=(100, 30))
+        p = self.exec('stty size; read line; stty size; stty -echo; echo "[$line]"', tty=True, size=(100, 30))
         self.assertEqual(p.read(BOUND).text, "30 100\r\n")
         p.resize(70, 20)
         p.write("hello\n")

@@ -25,7 +25,9 @@ class Files(ClientTest):
         self.assertEqual(box.write("/tmp/a", b"delta", append=True), 5)
         self.assertEqual(box.read("/tmp/a"), b"alpha\nbeta\ngamma\ndelta")
         self.assertEqual((box.read("/tmp/a", offset=6, limit=4), box.read("/tmp/a", offset=100)), (b"beta", b""))
-        self.assertEqual((box.read_text("/tmp/a", first=2, last=3), box.read_text("/tmp/a", first=4)), ("beta\ngamma\n", "delta"))
+        self.assertEqual(
+            (box.read_text("/tmp/a", first=2, last=3), box.read_text("/tmp/a", first=4)), ("beta\ngamma\n", "delta")
+        )
         box.write("/tmp/a", "")
         self.assertEqual((box.read("/tmp/a"), box.read("/proc/self/comm") != b""), (b"", True))
         self.assertRaises(UnicodeDecodeError, lambda: (box.write("/tmp/b", b"\xff"), box.read_text("/tmp/b")))
@@ -43,7 +45,9 @@ class Files(ClientTest):
         self.assertEqual((f.path, f.type, f.is_file, f.size, f.mode, f.uid), ("/tmp/s/f", "file", True, 5, 0o640, 0))
         self.assertLess(abs(f.modified_at - datetime.now(timezone.utc)), timedelta(minutes=10))
         self.assertEqual((box.stat("/tmp/s/l").link_target, box.stat("/tmp/s/l", follow=True).type), ("f", "file"))
-        self.assertEqual([(e.path, e.is_dir) for e in box.list_dir("/tmp/s").entries], [("d", True), ("f", False), ("l", False)])
+        self.assertEqual(
+            [(e.path, e.is_dir) for e in box.list_dir("/tmp/s").entries], [("d", True), ("f", False), ("l", False)]
+        )
         self.assertEqual([e.path for e in box.list_dir("/tmp/s", depth=2).entries], ["d", "d/e", "f", "l"])
         found = box.list_dir("/tmp/s", max_results=1)
         self.assertEqual(([e.path for e in found.entries], found.truncated, found.problems), (["d"], True, []))
@@ -65,7 +69,7 @@ class Files(ClientTest):
         self.box.mkdir("/tmp/odd")
         self.box.write(name, "1")
         self.assertEqual(self.box.read(name), b"1")
-        below = name[len("/tmp/odd/"):]
+        below = name[len("/tmp/odd/") :]
         self.assertEqual([e.path for e in self.box.list_dir("/tmp/odd").entries], [below])
         self.assertEqual(self.box.glob("/tmp/odd", "*").paths, [below])
         self.assertEqual([m.path for m in self.box.grep("/tmp/odd", "1").lines], [below])
@@ -82,8 +86,10 @@ class Files(ClientTest):
         self.assertEqual(box.glob("/tmp/g", "*", include_dirs=True).paths, ["src", "src/a.py", "src/b.txt"])
         found = box.glob("/tmp/g", "*", max_results=1)
         self.assertEqual((found.paths, found.truncated), (["src/a.py"], True))
-        self.assertEqual([(m.path, m.number, m.text) for m in box.grep("/tmp/g", "^t.o").lines],
-                         [("src/a.py", 2, "Two"), ("src/b.txt", 1, "two (x)")])
+        self.assertEqual(
+            [(m.path, m.number, m.text) for m in box.grep("/tmp/g", "^t.o").lines],
+            [("src/a.py", 2, "Two"), ("src/b.txt", 1, "two (x)")],
+        )
         self.assertEqual([m.path for m in box.grep("/tmp/g", "two", case_sensitive=True).lines], ["src/b.txt"])
         self.assertEqual([m.path for m in box.grep("/tmp/g", "o (x", literal=True).lines], ["src/b.txt"])
         self.assertEqual([m.path for m in box.grep("/tmp/g", "o", glob="*.py").lines], ["src/a.py", "src/a.py"])
@@ -167,10 +173,14 @@ class Reasons(unittest.TestCase):
         self.assertEqual(set(_errors.BY_REASON), set(errors))
         self.assertEqual(len(set(_errors.BY_REASON.values())), len(errors))
         for reason, (status, kind, code) in errors.items():
-            e = _errors.from_members(status, {"message": "m", "reason": reason, "type": kind, "code": code, "retry_after_seconds": 2})
+            e = _errors.from_members(
+                status, {"message": "m", "reason": reason, "type": kind, "code": code, "retry_after_seconds": 2}
+            )
             back = pickle.loads(pickle.dumps(e))
-            self.assertEqual((type(back), back.reason, back.status, back.code, back.retry_after, str(back)),
-                             (type(e), reason, status, code, 2, f"m ({reason})"))
+            self.assertEqual(
+                (type(back), back.reason, back.status, back.code, back.retry_after, str(back)),
+                (type(e), reason, status, code, 2, f"m ({reason})"),
+            )
             if isinstance(e, OSError):
                 self.assertIsNotNone(e.errno, reason)
 

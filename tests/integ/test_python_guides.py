@@ -1,6 +1,7 @@
 """The guides of the Python client and of DeerFlow do what they say.
 
-As in test_docs.py: blocks of one guide share one interpreter, or one shell, and comments behind a statement are what it prints.
+As in test_docs.py: blocks of one guide share one interpreter, or one shell, and comments behind a statement are what it
+prints.
 """
 
 import contextlib
@@ -34,7 +35,9 @@ class Guides(test_docs.Examples):
         for line, commands, shown in [s for b in blocks for s in test_docs.steps(*b)]:
             where = f"{os.path.basename(path)}:{line}"
             with contextlib.redirect_stdout(io.StringIO()) as out:
-                exec(compile("\n" * (line - 1) + "\n".join(commands), path, "exec"), names)  # noqa: S102 - that is the test
+                exec(
+                    compile("\n" * (line - 1) + "\n".join(commands), path, "exec"), names
+                )  # noqa: S102 - that is the test
             if shown is not None:
                 self.assertRegex(out.getvalue() + "\n", re.compile(rf"\A{test_docs.pattern(shown)}\n+\Z"), where)
 
@@ -67,5 +70,3 @@ class Guides(test_docs.Examples):
             with self.assertLogs("sbxd", "WARNING"):
                 self.run_python(path)
         self.run_guide(path)
-
-

@@ -15,9 +15,17 @@ from harness import BOUND, IS_ROOT, ROOT, DaemonTest
 from pyclient import CLIENT, DEERFLOW, environment
 
 MYPY = "mypy==2.4.1"
-UNREACHABLE = r"(NewConnectionError|ConnectTimeoutError|ReadTimeoutError|Temporary failure in name resolution|ProxyError)"
+UNREACHABLE = (
+    r"(NewConnectionError|ConnectTimeoutError|ReadTimeoutError|Temporary failure in name resolution|ProxyError)"
+)
 OFFLINE = ["unshare", "-n"] if IS_ROOT else []
-BUILD_ALL = "from setuptools import build_meta as b; import sys; place = sys.argv[1]; b.build_wheel(place); b.build_sdist(place)"
+BUILD_ALL = """
+import sys
+from setuptools import build_meta
+place = sys.argv[1]
+build_meta.build_wheel(place)
+build_meta.build_sdist(place)
+"""
 USER = """
 import asyncio
 from sbxd import CapacityExceeded, Result, Sandbox
@@ -44,8 +52,15 @@ if __name__ == "__main__":
 
 
 def run(*args, env=None, **kw):
-    r = subprocess.run(args, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=BOUND * 10,
-                       env=env or {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}, **kw)
+    r = subprocess.run(
+        args,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=BOUND * 10,
+        env=env or {k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
+        **kw,
+    )
     return r.returncode, r.stdout, r.stderr
 
 
@@ -79,9 +94,15 @@ class Package(DaemonTest):
             self.assertEqual(r, (0, "installed\n streamed\nsaid\n", ""))
 
     def test_it_has_the_version_of_the_service(self):
-        with open(f"{CLIENT}/pyproject.toml", encoding="utf-8") as f, open(f"{CLIENT}/sbxd/__init__.py", encoding="utf-8") as g, \
-                open(f"{ROOT}/Makefile", encoding="utf-8") as m:
-            found = [re.search(p, f.read(), re.M).group(1) for p, f in ((r'^version = "(.*)"', f), (r'^__version__ = "(.*)"', g), (r"^VERSION := (.*)", m))]
+        with (
+            open(f"{CLIENT}/pyproject.toml", encoding="utf-8") as f,
+            open(f"{CLIENT}/sbxd/__init__.py", encoding="utf-8") as g,
+            open(f"{ROOT}/Makefile", encoding="utf-8") as m,
+        ):
+            found = [
+                re.search(p, f.read(), re.M).group(1)
+                for p, f in ((r'^version = "(.*)"', f), (r'^__version__ = "(.*)"', g), (r"^VERSION := (.*)", m))
+            ]
         self.assertEqual(len(set(found)), 1, found)
 
     def test_it_needs_nothing_but_the_standard_library(self):
@@ -118,7 +139,11 @@ class Types(unittest.TestCase):
 
     def test_who_uses_it(self):
         with tempfile.TemporaryDirectory(prefix="sbxd-test-") as place:
-            for text, errors in ((USER, 0), (USER.replace("result.stdout", "result.exit_code"), 1), (USER.replace("piece.text", "piece.txt"), 1)):
+            for text, errors in (
+                (USER, 0),
+                (USER.replace("result.stdout", "result.exit_code"), 1),
+                (USER.replace("piece.text", "piece.txt"), 1),
+            ):
                 with open(f"{place}/use.py", "w", encoding="utf-8") as f:
                     f.write(text)
                 code, out, _ = self.check(f"{place}/use.py")

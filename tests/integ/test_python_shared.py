@@ -31,7 +31,8 @@ def wrong(what):
         f.write(what + "\\n")
 
 def use(box, scope, me):
-    owner = box.run("cat /tmp/owner 2>/dev/null || { echo $SCOPE >/tmp/$ME && ln /tmp/$ME /tmp/owner 2>/dev/null; cat /tmp/owner; }",
+    claim = "{ echo $SCOPE >/tmp/$ME && ln /tmp/$ME /tmp/owner 2>/dev/null; cat /tmp/owner; }"
+    owner = box.run(f"cat /tmp/owner 2>/dev/null || {claim}",
                     env={"SCOPE": scope, "ME": me}).stdout.strip()
     if owner != scope:
         wrong(f"the box of {scope} is used by {owner!r}")
@@ -83,8 +84,13 @@ class Shared(ClientTest):
     config = "replicas: 12\nreplica_policy: wait\n"
 
     def start(self):
-        return subprocess.Popen([sys.executable, "-c", WORKER, str(THREADS), str(SCOPES), self.wrongs], env=environment(self.d),
-                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            [sys.executable, "-c", WORKER, str(THREADS), str(SCOPES), self.wrongs],
+            env=environment(self.d),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
     def test_nobody_gets_anothers_box_and_no_lease_is_left(self):
         seed = int(os.environ.get("SEED", "0")) or random.randrange(1 << 30)
