@@ -430,6 +430,24 @@ class Behaviour(Providers, unittest.TestCase):
         with self.assertRaisesRegex(exceptions.SandboxRuntimeError, "shut down"):
             p.acquire(self.thread(), user_id="u")
 
+    def test_a_gateway_that_forks(self):
+        p, box = self.acquired()
+        thread = self.thread()  # which has the pid in it
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                said = [p.get(box.id).execute_command("echo child"), p.acquire(thread, user_id="u") == box.id]
+                os.write(write, repr(said + [self.d.inspect(box.id)["leases"]]).encode())
+                p.shutdown()
+            finally:
+                os._exit(0)
+        os.close(write)
+        with open(read, encoding="utf-8") as f:
+            self.assertEqual(f.read(), "['child\\n', True, 2]")
+        os.waitpid(child, 0)
+        self.assertEqual((self.d.inspect(box.id)["leases"], box.execute_command("echo parent")), (1, "parent\n"))
+
     # ---- configuration ----
 
     def test_the_keys_of_deerflow(self):
