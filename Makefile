@@ -386,7 +386,8 @@ integ: check-programs
 # sbxd under valgrind, over the integration tests whose daemon is not restarted (tests/valgrind/pidfd.c says why).
 VALGRIND := valgrind --error-exitcode=99 --leak-check=full --track-fds=yes --trace-children=no
 VALGRIND_TESTS := $(filter-out test_config test_config_api test_limits test_metrics test_user test_restart \
-	test_reports test_behaviour test_bench test_boxes_restart test_exec_restart test_tcp_restart test_tcp_start,$(INTEG))
+	test_reports test_behaviour test_bench test_boxes_restart test_exec_restart test_tcp_restart test_tcp_start \
+	test_python_package test_python_restart test_python_shared,$(INTEG))
 VALGRIND_SHORT := test_main_job test_run test_faults
 
 $(CHK)/valgrind_pidfd.so: tests/valgrind/pidfd.c
@@ -419,6 +420,11 @@ soak: check-programs
 	$(Q)SBX_BUILD=$(CURDIR)/$(CHK) python3 tests/soak/soak.py --seconds $(T) \
 		--seed $(or $(SEED),$(shell date +%s)) --kills $(KILLS)
 
+# Processes that share scopes through the Python client, and are killed at random, for 60 seconds.
+.PHONY: python-soak
+python-soak: check-programs
+	$(Q)SBX_SHARED_SECONDS=60 $(MAKE) --no-print-directory integ TEST=test_python_shared
+
 # sbxtop over BOXES boxes under load for T seconds.
 .PHONY: soak-top
 soak-top: check-programs
@@ -447,6 +453,11 @@ deps:
 .PHONY: bench
 bench: all
 	$(Q)$(if $(WHAT),build/sbxbench ratios $(if $(BOXES),--boxes $(BOXES)) $(WHAT),tools/benchmarks.sh $(if $(SCOPES),--scopes $(SCOPES)))
+
+# What a call of the Python client costs over the bare round trip; fails past 200 us.
+.PHONY: bench-python
+bench-python: all
+	$(Q)python3 clients/python/bench.py --sbxd build/sbxd
 
 # ---- keeping house -------------------------------------------------------------------------------------------------
 
@@ -477,6 +488,7 @@ install: all
 	build/sbxctl completion bash | install -D -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sbxctl
 	build/sbxctl completion zsh | install -D -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_sbxctl
 	build/sbxctl completion fish | install -D -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/sbxctl.fish
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/sbxd/guides docs/guides/*.md
 
 clean:
 	rm -rf build compile_commands.json
@@ -491,6 +503,7 @@ help:
 	@echo "  POINT= ROLE= SEED=: one of them again"
 	@echo "make soak T=60       thousands of scopes, random kills and reloads for T seconds; SEED= KILLS="
 	@echo "make soak-top T=600 BOXES=1000  sbxtop over so many boxes under load: neither grows nor shows a torn row"
+	@echo "make python-soak     8 Python processes x 8 threads share 20 scopes for 60 s, with random kills; SEED="
 	@echo "make check-valgrind  sbxd under valgrind, over the integration tests (check runs some of them so)"
 	@echo "make sim SEEDS=100000 the pool under simulated crashes; SEED=n V=1 shows one seed"
 	@echo "make model           every state of the scope mutex under crashes (spin)"
@@ -498,6 +511,7 @@ help:
 	@echo "make fuzz T=60       each fuzz target for T seconds"
 	@echo "make bench           a fixed selection of measurements, into docs/benchmarks.md; SCOPES=10,100,1000: no more scopes"
 	@echo "  WHAT='warm restart' BOXES=1000: only ratios to baselines of the same run, printed"
+	@echo "make bench-python    the Python client's calls against the bare round trip"
 	@echo "make screenshot      docs/sbxtop.svg anew, from a real run (as root)"
 	@echo "make format | format-check | tidy | deps-check | compdb"
 	@echo "make install DESTDIR= PREFIX=/usr/local"
