@@ -49,6 +49,7 @@ struct execution;
 struct options;
 struct rest_options;
 struct credential;
+struct images;
 
 struct blx_error {
 	enum blx_code code;
@@ -121,6 +122,12 @@ struct blx_metrics {
 	int network_tcp_errors;
 };
 
+struct blx_pulled {
+	char *reference;
+	char *config_digest;
+	int layer_count;
+};
+
 typedef void blx_done_fn(struct blx_error *err, void *user);
 typedef void blx_box_fn(struct box *box, struct blx_error *err, void *user);
 typedef void blx_box_made_fn(struct box *box, bool created, struct blx_error *err, void *user);
@@ -128,6 +135,7 @@ typedef void blx_info_fn(struct blx_info *info, struct blx_error *err, void *use
 typedef void blx_list_fn(struct blx_info_list *list, struct blx_error *err, void *user);
 typedef void blx_metrics_fn(struct blx_metrics *metrics, struct blx_error *err, void *user);
 typedef void blx_wait_fn(int code, struct blx_error *err, void *user);
+typedef void blx_pulled_fn(struct blx_pulled *pulled, struct blx_error *err, void *user);
 typedef void blx_exit_fn(int code, void *user);
 typedef void blx_data_fn(const uint8_t *data, size_t len, void *user);
 
@@ -154,6 +162,13 @@ void boxlite_rest_options_free(struct rest_options *o);
 enum blx_code boxlite_rest_runtime_new_with_options(
     const struct rest_options *o, struct runtime **out, struct blx_error *err);
 
+enum blx_code boxlite_runtime_images(
+    struct runtime *rt, struct images **out, struct blx_error *err);
+enum blx_code boxlite_image_pull(struct images *images, const char *reference, blx_pulled_fn *cb,
+    void *user, struct blx_error *err);
+void boxlite_image_free(struct images *images);
+void boxlite_free_image_pull_result(struct blx_pulled *pulled);
+
 /* ---- what a box shall be ---- */
 
 enum blx_code boxlite_options_new(const char *image, struct options **out, struct blx_error *err);
@@ -166,6 +181,7 @@ void boxlite_options_set_workdir(struct options *o, const char *dir);
 void boxlite_options_add_env(struct options *o, const char *key, const char *value);
 void boxlite_options_set_network_enabled(struct options *o);
 void boxlite_options_set_network_disabled(struct options *o);
+void boxlite_options_set_network_inbound_disabled(struct options *o);
 void boxlite_options_set_auto_remove(struct options *o, int on);
 void boxlite_options_set_auto_stop_interval(struct options *o, uint32_t seconds);
 void boxlite_options_set_auto_delete_interval(struct options *o, uint32_t seconds);

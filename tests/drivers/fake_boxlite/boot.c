@@ -161,8 +161,9 @@ enum blx_code boot_start(struct runtime *rt, struct record *r, struct blx_error 
 
 	if (r->pid)
 		return BLX_OK;
-	if (!strncmp(r->image, "missing", 7))
-		return error_set(err, BLX_IMAGE, "image error: %s: not in any registry", r->image);
+	code = image_need(rt, r->image, err);
+	if (code != BLX_OK)
+		return code;
 	rc = boot_fds_open(rt, r, &f);
 	if (rc == 0)
 		rc = boot_spawn(&f, r);

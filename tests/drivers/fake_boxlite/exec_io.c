@@ -13,7 +13,8 @@
 #include "tests/drivers/fake_boxlite/proto.h"
 
 #define CHUNK_MAX 65536
-#define LATE_MAX 100  /* chunks, once it was told to stop: what a child goes on to say is nobody's \
+#define LATE_MAX                                                                                   \
+	100	      /* chunks, once it was told to stop: what a child goes on to say is nobody's \
 		       */
 #define DRAIN_MS 1000 /* output after the exit: a child may hold the pipe for ever */
 

@@ -205,6 +205,11 @@ void record_recover(struct runtime *rt);
 int record_lock(struct runtime *rt);
 void record_unlock(int fd);
 
+/* ---- images.c ---- */
+
+/* Makes sure that the home has the image; `reference` or the path of a directory. */
+enum blx_code image_need(struct runtime *rt, const char *reference, struct blx_error *err);
+
 /* ---- boot.c ---- */
 
 /* Where this library is: its box program and its control file are beside it. */

@@ -103,6 +103,12 @@ void boxlite_options_set_network_disabled(struct options *o)
 		o->network = false;
 }
 
+/* Nothing comes in here anyway. */
+void boxlite_options_set_network_inbound_disabled(struct options *o)
+{
+	(void)o;
+}
+
 void boxlite_options_set_auto_remove(struct options *o, int on)
 {
 	if (o)

@@ -109,6 +109,13 @@ void told_list(struct blx_info_list *list, struct blx_error *err, void *user)
 	told(user, err);
 }
 
+void told_pulled(struct blx_pulled *pulled, struct blx_error *err, void *user)
+{
+	((struct told *)user)->number = pulled ? pulled->layer_count : -1;
+	boxlite_free_image_pull_result(pulled);
+	told(user, err);
+}
+
 void told_exit_of_wait(int code, struct blx_error *err, void *user)
 {
 	((struct told *)user)->number = code;

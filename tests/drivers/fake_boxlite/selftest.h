@@ -52,6 +52,7 @@ void told_box(struct box *box, struct blx_error *err, void *user);
 void told_made(struct box *box, bool made, struct blx_error *err, void *user);
 void told_info(struct blx_info *info, struct blx_error *err, void *user);
 void told_list(struct blx_info_list *list, struct blx_error *err, void *user);
+void told_pulled(struct blx_pulled *pulled, struct blx_error *err, void *user);
 void told_exit_of_wait(int code, struct blx_error *err, void *user);
 
 struct options *self_options(const char *name, bool detach);

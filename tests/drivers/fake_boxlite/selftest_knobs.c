@@ -124,6 +124,33 @@ static void test_lies(void **state)
 	assert_null(t.box);
 }
 
+static enum blx_code pull(const char *reference)
+{
+	struct images *images = NULL;
+	struct told t = {0};
+
+	assert_int_equal(boxlite_runtime_images(rt, &images, NULL), BLX_OK);
+	assert_int_equal(boxlite_image_pull(images, reference, told_pulled, &t, NULL), BLX_OK);
+	boxlite_image_free(images);
+	self_await(rt, &t);
+	assert_int_equal(t.number, t.code == BLX_OK ? 1 : -1);
+	return t.code;
+}
+
+/* What has been pulled is there without the registry. */
+static void test_images(void **state)
+{
+	(void)state;
+	self_knobs("");
+	assert_int_equal(pull("docker.io/python:3"), BLX_OK);
+	assert_int_equal(pull("missing:1"), BLX_IMAGE);
+	self_knobs("registry=none");
+	assert_int_equal(pull("docker.io/python:3"), BLX_OK);
+	assert_int_equal(pull("docker.io/python:4"), BLX_NETWORK);
+	self_knobs("pull:fail=Rpc");
+	assert_int_equal(pull("docker.io/python:3"), BLX_RPC);
+}
+
 /* In a process of its own. */
 static void test_death(void **state)
 {
@@ -156,6 +183,7 @@ int selftest_knobs(void)
 	    cmocka_unit_test(test_when),
 	    cmocka_unit_test(test_silence),
 	    cmocka_unit_test(test_lies),
+	    cmocka_unit_test(test_images),
 	    cmocka_unit_test(test_death),
 	};
 
