@@ -90,6 +90,7 @@ SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_bo
 	supervisor/worker_msg.c supervisor/worker_start.c
 GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_path.c guest/file_read.c \
 	guest/file_sync.c guest/file_write.c guest/kill.c guest/mux.c guest/mux_input.c guest/out.c guest/path.c \
+	guest/relay.c \
 	guest/shim.c guest/shim_run.c guest/sink.c guest/stop.c guest/sys_clone.c guest/text.c guest/tree.c \
 	guest/users.c
 FILES_SRC := guest/files/emit.c guest/files/glob.c guest/files/grep.c guest/files/ignore.c guest/files/lines.c \
@@ -157,7 +158,7 @@ $(OBJ)/%.o: %.c
 	$(Q)$(CC) $(PROD_CFLAGS) -c -o $@ $<
 
 # The guest stands alone: musl, static, no library of ours but wire/agent.
-GUEST_ALL := guest/main.c $(GUEST_SRC) wire/agent.c
+GUEST_ALL := guest/main.c $(GUEST_SRC) wire/agent.c wire/base64.c
 GUEST_CFLAGS := $(BASE) -Os -g $(WARN) -fstack-protector-strong -fno-pie -idirafter /usr/include \
 	-idirafter /usr/include/$(shell $(CC) -print-multiarch)
 
