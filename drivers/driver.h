@@ -48,6 +48,9 @@ struct driver_site {
 			      (not root) */
 	int prepared;	   /* start(), prepare(): the memfd of what is prepared for the image */
 	struct driver_options options; /* janitor only: start() finds in prepared what it needs */
+	void (*busy)(void *ctx); /* janitor, may be NULL: to be called every few seconds by what
+				    takes long and gets on, as prepare() with an image to fetch */
+	void *busy_ctx;
 };
 
 #define DRIVER_UIDS 65536U	 /* host uids per slot */

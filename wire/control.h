@@ -77,6 +77,7 @@ enum ctl_type {
 	CTL_FINISH,  /* struct ctl_prepare: remove what drivers keep for the whole instance */
 
 	/* janitor -> sbxd */
+	CTL_BUSY, /* no body: it is at the order of that seq, which takes long but gets on */
 	CTL_DONE, /* struct ctl_done */
 
 	CTL_TYPES,
