@@ -265,6 +265,43 @@ $(CHK)/unit/%: $(CHK)/obj/tests/unit/%.o $(CHK)/libtested.a
 	$(call say,LINK)
 	$(Q)$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^ $(TEST_LIBS)
 
+# The double of BoxLite's library, in variants: what info it speaks, which symbols it lacks.
+FAKE := $(CHK)/fake_boxlite
+FAKE_SRC := $(addprefix tests/drivers/fake_boxlite/,boot.c box.c copy.c errors.c exec.c exec_call.c exec_io.c info.c job.c \
+	knobs.c options.c queue.c record.c runtime.c text.c) lib/fd.c lib/proc.c
+FAKE_SHIM_SRC := $(addprefix tests/drivers/fake_boxlite/,shim.c shim_exec.c shim_root.c) lib/fd.c lib/proc.c
+FAKE_TEST_SRC := $(sort $(wildcard tests/drivers/fake_boxlite/selftest*.c))
+FAKE_VARIANTS := lacking modest new old standard
+FAKE_INFO_old := 0
+FAKE_INFO_new := 2
+FAKE_HIDDEN_lacking := boxlite_box_exec;
+FAKE_HIDDEN_modest := boxlite_get_or_create_box; boxlite_options_set_disk_size_gb; boxlite_execution_signal; \
+	boxlite_options_set_auto_stop_interval; boxlite_options_set_auto_delete_interval; \
+	boxlite_options_set_auto_resume_enabled; boxlite_box_metrics; boxlite_rest_runtime_new_with_options;
+FAKE_LIBS := $(FAKE_VARIANTS:%=$(FAKE)/%/libboxlite.so)
+
+$(FAKE)/%/libboxlite.so: $(FAKE_SRC) $(wildcard tests/drivers/fake_boxlite/*.h) $(FAKE)/fake-boxlite-shim Makefile
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	@echo '{ global: boxlite_*; local: $(FAKE_HIDDEN_$*) *; };' > $(@D)/symbols
+	@ln -sf ../fake-boxlite-shim $(@D)/fake-boxlite-shim
+	$(Q)$(CC) $(filter-out -MMD -MP -fPIE,$(CHK_CFLAGS)) -DFAKE_INFO=$(or $(FAKE_INFO_$*),1) -fPIC -shared \
+		-Wl,--version-script=$(@D)/symbols -o $@ $(FAKE_SRC) -pthread
+
+$(FAKE)/fake-boxlite-shim: $(call chk,$(FAKE_SHIM_SRC))
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^
+
+$(FAKE)/selftest: $(call chk,$(FAKE_TEST_SRC)) $(CHK)/libtested.a $(FAKE)/standard/libboxlite.so
+	$(call say,LINK)
+	$(Q)$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $(filter %.o %.a,$^) -L$(FAKE)/standard -lboxlite \
+		-Wl,-rpath,'$$ORIGIN/standard' -lcmocka -pthread
+
+.PHONY: fake-boxlite
+fake-boxlite: $(FAKE)/selftest $(FAKE_LIBS)
+	$(Q)FAKE_BOXLITE_DIR=$(FAKE) $(FAKE)/selftest
+
 CONFORMANCE_SRC := $(sort $(wildcard tests/drivers/*.c))
 
 $(CHK)/conformance: $(call chk,$(CONFORMANCE_SRC)) $(CHK)/libtested.a
