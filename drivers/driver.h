@@ -22,10 +22,21 @@
 #ifndef SBXD_DRIVERS_DRIVER_H
 #define SBXD_DRIVERS_DRIVER_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "lib/err.h"
+
+/*
+ * Settings for drivers, as the configuration has them: "boxlite.url=...\0qemu.accel=...\0", those
+ * that are not empty. Some are secrets: they go into no log line, no error and no file.
+ */
+struct driver_options {
+	const char *data; /* the last byte is a NUL; NULL when len is 0 */
+	size_t len;
+};
 
 /* What is the same for all boxes of one instance. Pointers are the caller's and outlive the call.
  */
@@ -36,6 +47,10 @@ struct driver_site {
 	uint32_t uid_base; /* host uids for boxes: box n has uid_base + n * DRIVER_UIDS ...; 0: none
 			      (not root) */
 	int prepared;	   /* start(), prepare(): the memfd of what is prepared for the image */
+	struct driver_options options; /* janitor only: start() finds in prepared what it needs */
+	void (*busy)(void *ctx); /* janitor, may be NULL: to be called every few seconds by what
+				    takes long and gets on, as prepare() with an image to fetch */
+	void *busy_ctx;
 };
 
 #define DRIVER_UIDS 65536U	 /* host uids per slot */
@@ -80,6 +95,12 @@ typedef int driver_list_fn(void *ctx, const char *name);
 struct driver {
 	const char *name;
 
+	/*
+	 * Janitor. Can an image of that name be one of this driver's? By its form alone: for
+	 * `driver: auto`, which takes the first driver that says yes, and then can.
+	 */
+	bool (*takes)(const char *image);
+
 	/* Janitor. Can this host run it? 0 with *facts filled, or -errno with what is missing and
 	 * how to mend it. */
 	int (*probe)(const struct driver_site *site, struct driver_facts *facts, struct err *err);
@@ -94,7 +115,9 @@ struct driver {
 	int (*prepare)(const struct driver_site *site, const char *image, struct err *err);
 
 	/* Janitor. Calls fn for each box of this instance that has left a trace on the host. 0,
-	 * fn's result, or -errno. */
+	 * fn's result, or -errno. Asked also of a driver that is not in use: an earlier supervisor
+	 * may have used it. One that has left nothing answers at once, as in adopt() and finish().
+	 */
 	int (*list)(const struct driver_site *site, driver_list_fn *fn, void *ctx);
 
 	/*
@@ -148,6 +171,32 @@ struct driver {
 	/* Worker: frees the handle and its descriptors; ends nothing. */
 	void (*free)(struct driver_box *box);
 };
+
+/* ---- driver_site.c: what drivers share ---- */
+
+/* The value of an option, e.g. "boxlite.url"; NULL when it is not given. */
+const char *driver_option(const struct driver_options *o, const char *key);
+
+/*
+ * For prepare(): makes site->prepared hold the options whose keys begin with `section`
+ * ("boxlite."), and behind them `more` (as struct driver_options, for what the driver found out;
+ * may be empty). 0 or -errno with *err.
+ */
+int driver_options_save(const struct driver_site *site, const char *section,
+    const struct driver_options *more, struct err *err);
+
+/* For start(): reads them back; *out is the caller's to driver_options_free(). 0 or -errno. */
+int driver_options_load(int prepared, struct driver_options *out, struct err *err);
+
+/* Wipes and frees what driver_options_load() gave. */
+void driver_options_free(struct driver_options *o);
+
+#define DRIVER_NAME_LEN 64 /* of a box name, with its NUL */
+
+/* True for a name that boxes of this instance have: sbxd-<instance>-<slot>-<generation in hex>. */
+bool driver_owns_name(const struct driver_site *site, const char *name);
+
+/* ---- registry.c ---- */
 
 /* The driver of that name, or NULL. */
 const struct driver *driver_find(const char *name);

@@ -109,7 +109,11 @@ struct config {
 	char qemu_accel[CONFIG_TEXT_LEN];
 
 	char boxlite_library[CONFIG_PATH_LEN]; /* "": the loader's search path */
-	char boxlite_url[CONFIG_TEXT_LEN];
+	char boxlite_home[CONFIG_PATH_LEN];    /* "": in the state directory */
+	char boxlite_registries[CONFIG_TEXT_LEN];
+	uint32_t boxlite_network;	   /* 1: enabled */
+	uint32_t boxlite_detach;	   /* 1: a box outlives its worker */
+	char boxlite_url[CONFIG_TEXT_LEN]; /* "": boxes of this host */
 	char boxlite_api_key[CONFIG_TEXT_LEN];
 	char boxlite_path_prefix[CONFIG_TEXT_LEN];
 };
@@ -141,6 +145,12 @@ void config_free(struct config *c);
 
 /* Appends the settings as YAML that config_load() reads back to the same. 0, -ENOBUFS, -ENOMEM. */
 int config_print(const struct config *c, struct buf *out) __attribute__((warn_unused_result));
+
+/*
+ * Appends what the drivers' own sections say, as drivers/driver.h has it in struct driver_options:
+ * "boxlite.url=...\0", what is empty left out. Secrets too. 0, -ENOBUFS, -ENOMEM.
+ */
+int config_options(const struct config *c, struct buf *out) __attribute__((warn_unused_result));
 
 /* Called for each key whose value differs; applied says whether it takes effect without a restart.
  */

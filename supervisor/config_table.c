@@ -38,6 +38,7 @@ static const char *const network_names[] = {
 };
 
 static const char *const switch_names[] = {"false", "true", NULL};
+static const char *const ability_names[] = {"disabled", "enabled", NULL};
 
 /* Reloadable: what only decides about later boxes and later decisions. */
 const struct config_key config_keys[CONFIG_KEYS] = {
@@ -111,8 +112,13 @@ const struct config_key config_keys[CONFIG_KEYS] = {
 
     {"boxlite.library", CONFIG_FILE, AT(boxlite_library), 0, SIZE(boxlite_library), "", NULL,
 	false},
+    {"boxlite.home", CONFIG_FILE, AT(boxlite_home), 0, SIZE(boxlite_home), "", NULL, false},
+    {"boxlite.registries", CONFIG_TEXT, AT(boxlite_registries), 0, SIZE(boxlite_registries), "",
+	NULL, false},
+    {"boxlite.network", CONFIG_ENUM, AT(boxlite_network), 0, 0, "disabled", ability_names, false},
+    {"boxlite.detach", CONFIG_ENUM, AT(boxlite_detach), 0, 0, "false", switch_names, false},
     {"boxlite.url", CONFIG_TEXT, AT(boxlite_url), 0, SIZE(boxlite_url), "", NULL, false},
-    {"boxlite.api_key", CONFIG_TEXT, AT(boxlite_api_key), 0, SIZE(boxlite_api_key), "", NULL,
+    {"boxlite.api_key", CONFIG_SECRET, AT(boxlite_api_key), 0, SIZE(boxlite_api_key), "", NULL,
 	false},
     {"boxlite.path_prefix", CONFIG_TEXT, AT(boxlite_path_prefix), 0, SIZE(boxlite_path_prefix), "",
 	NULL, false},

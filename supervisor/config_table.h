@@ -15,6 +15,7 @@ enum config_type {
 	CONFIG_ENUM,	    /* uint32_t: index into names */
 	CONFIG_WORD,	    /* char[max]: one of names, kept as text */
 	CONFIG_TEXT,	    /* char[max]: at least min bytes */
+	CONFIG_SECRET,	    /* as CONFIG_TEXT, and shown to nobody */
 	CONFIG_FILE,	    /* char[max]: empty or an absolute path */
 	CONFIG_LISTEN,	    /* struct config_listen */
 	CONFIG_ENVIRONMENT, /* struct config_environment; only from a YAML mapping */
@@ -32,7 +33,7 @@ struct config_key {
 	bool reloadable;
 };
 
-#define CONFIG_KEYS 48
+#define CONFIG_KEYS 52
 
 extern const struct config_key config_keys[CONFIG_KEYS];
 
@@ -60,6 +61,11 @@ void config_value_allowed(const struct config_key *key, char *out, size_t size);
 
 /* Appends key's value as one YAML scalar. Not for CONFIG_ENVIRONMENT. 0 or -errno. */
 int config_value_print(const struct config_key *key, const struct config *c, struct buf *out);
+
+/* Appends key's value as it stands, without quotes; a secret too. Not for CONFIG_ENVIRONMENT. 0 or
+ * -errno. */
+int config_value_put(const struct config_key *key, const struct config *c, struct buf *out)
+    __attribute__((warn_unused_result));
 
 /* Appends a double-quoted YAML scalar that config_load() reads back as `text`. 0 or -errno. */
 int config_put_quoted(struct buf *out, const char *text);

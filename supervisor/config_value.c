@@ -208,6 +208,19 @@ int config_listen_print(const struct config_listen *l, struct buf *out)
 	return buf_printf(out, l->v6 ? "[%s]:%u" : "%s:%u", host, l->port);
 }
 
+static int put_text(const struct config_key *key, const struct config *c, struct buf *out)
+{
+	return buf_puts(out, member_const(key, c));
+}
+
+/* What is printed is read by people and ends in reports. */
+static int print_secret(const struct config_key *key, const struct config *c, struct buf *out)
+{
+	const char *text = member_const(key, c);
+
+	return buf_puts(out, *text ? "\"\" # is given, and not shown" : "\"\"");
+}
+
 static int print_listen(const struct config_key *key, const struct config *c, struct buf *out)
 {
 	const struct config_listen *l = member_const(key, c);
@@ -274,19 +287,22 @@ static void allowed_map(const struct config_key *key, char *out, size_t size)
 static const struct {
 	int (*parse)(const struct config_key *key, const char *text, struct config *c);
 	int (*print)(const struct config_key *key, const struct config *c, struct buf *out);
+	int (*put)(const struct config_key *key, const struct config *c, struct buf *out);
 	void (*allowed)(const struct config_key *key, char *out, size_t size);
 	size_t size; /* 0: the row's max */
 } types[] = {
-    [CONFIG_UINT] = {parse_number, print_number, allowed_number, sizeof(uint32_t)},
-    [CONFIG_SIZE] = {parse_number, print_number, allowed_number, sizeof(uint64_t)},
-    [CONFIG_MILLI] = {parse_number, print_number, allowed_number, sizeof(uint32_t)},
-    [CONFIG_SECONDS] = {parse_number, print_number, allowed_number, sizeof(uint64_t)},
-    [CONFIG_ENUM] = {parse_name, print_enum, allowed_names, sizeof(uint32_t)},
-    [CONFIG_WORD] = {parse_name, print_text, allowed_names, 0},
-    [CONFIG_TEXT] = {parse_text, print_text, allowed_text, 0},
-    [CONFIG_FILE] = {parse_text, print_text, allowed_text, 0},
-    [CONFIG_LISTEN] = {parse_listen, print_listen, allowed_listen, sizeof(struct config_listen)},
-    [CONFIG_ENVIRONMENT] = {parse_nothing, print_nothing, allowed_map,
+    [CONFIG_UINT] = {parse_number, print_number, print_number, allowed_number, sizeof(uint32_t)},
+    [CONFIG_SIZE] = {parse_number, print_number, print_number, allowed_number, sizeof(uint64_t)},
+    [CONFIG_MILLI] = {parse_number, print_number, print_number, allowed_number, sizeof(uint32_t)},
+    [CONFIG_SECONDS] = {parse_number, print_number, print_number, allowed_number, sizeof(uint64_t)},
+    [CONFIG_ENUM] = {parse_name, print_enum, print_enum, allowed_names, sizeof(uint32_t)},
+    [CONFIG_WORD] = {parse_name, print_text, put_text, allowed_names, 0},
+    [CONFIG_TEXT] = {parse_text, print_text, put_text, allowed_text, 0},
+    [CONFIG_SECRET] = {parse_text, print_secret, put_text, allowed_text, 0},
+    [CONFIG_FILE] = {parse_text, print_text, put_text, allowed_text, 0},
+    [CONFIG_LISTEN] = {parse_listen, print_listen, print_listen, allowed_listen,
+	sizeof(struct config_listen)},
+    [CONFIG_ENVIRONMENT] = {parse_nothing, print_nothing, print_nothing, allowed_map,
 	sizeof(struct config_environment)},
 };
 
@@ -302,6 +318,9 @@ int config_value_parse(
 	if (types[key->type].parse(key, text, c) == 0)
 		return 0;
 	config_value_allowed(key, allowed, sizeof(allowed));
+	if (key->type == CONFIG_SECRET)
+		return err_set(
+		    err, EINVAL, "%s: its value is not allowed; give %s", key->name, allowed);
 	return err_set(err, EINVAL, "%s: '%.*s%s' is not allowed; give %s", key->name, (int)shown,
 	    text, shown < len ? "..." : "", allowed);
 }
@@ -314,6 +333,11 @@ void config_value_allowed(const struct config_key *key, char *out, size_t size)
 int config_value_print(const struct config_key *key, const struct config *c, struct buf *out)
 {
 	return types[key->type].print(key, c, out);
+}
+
+int config_value_put(const struct config_key *key, const struct config *c, struct buf *out)
+{
+	return types[key->type].put(key, c, out);
 }
 
 size_t config_value_size(const struct config_key *key)

@@ -5,7 +5,6 @@
 #include "supervisor/driver_start.h"
 
 #include <bsd/string.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "lib/clock.h"
@@ -105,6 +104,7 @@ static int prepare_image(struct sbxd *s, struct err *err)
 	if (rc < 0)
 		return rc;
 	s->pauses = a.answer.pauses != 0;
+	(void)strlcpy(s->driver, a.answer.driver, sizeof(s->driver));
 	(void)strlcpy(s->isolation, a.answer.isolation, sizeof(s->isolation));
 	if (a.answer.warning[0])
 		log_warn("driver %s: %s", s->driver, a.answer.warning);
@@ -117,8 +117,9 @@ int driver_begin(struct sbxd *s, struct err *err)
 	int rc;
 
 	(void)strlcpy(s->driver, s->config.driver, sizeof(s->driver));
-	if (!strcmp(s->driver, "auto"))
-		(void)snprintf(s->driver, sizeof(s->driver), "namespace");
+	rc = config_options(&s->config, &s->options);
+	if (rc < 0)
+		return err_sys(err, -rc, "the settings of drivers");
 	rc = programs_find(s, err);
 	if (rc == 0)
 		rc = janitor_start(s, err);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "lib/buf.h"
 #include "lib/loop.h"
 #include "shm/segment.h"
 #include "supervisor/auth.h"
@@ -39,11 +40,12 @@ struct sbxd {
 	char socket_path[CTL_PATH];
 	char segment_name[64];
 	char isolation[16];
-	bool pauses;	  /* the driver wants to know when a box is parked and promoted */
-	char driver[16];  /* the one in use: `auto` resolved */
-	uid_t uid;	  /* our own */
-	gid_t admin_gid;  /* (gid_t)-1: none */
-	struct auth auth; /* of TCP clients */
+	bool pauses;	    /* the driver wants to know when a box is parked and promoted */
+	char driver[16];    /* the one in use; `auto` until an image was prepared */
+	struct buf options; /* what drivers are told: struct driver_options. Holds secrets */
+	uid_t uid;	    /* our own */
+	gid_t admin_gid;    /* (gid_t)-1: none */
+	struct auth auth;   /* of TCP clients */
 
 	struct segment seg;
 	struct slot_sup

@@ -34,7 +34,8 @@
 #include "supervisor/sbxd.h"
 #include "supervisor/worker_link.h"
 
-#define OWN_FDS 128 /* descriptors kept for everything but clients and workers */
+#define OWN_FDS 128	  /* descriptors kept for everything but clients and workers */
+#define OPTIONS_MAX 16384 /* for drivers: fits the tail of a control message */
 #define CLIENTS_MIN 64
 #define CLIENTS_MAX 65536
 
@@ -195,6 +196,7 @@ static void stop(struct sbxd *s)
 	loop_del(s->loop, &s->signal_watch);
 	fd_close(&s->signal_fd);
 	loop_destroy(s->loop);
+	buf_free(&s->options);
 	config_free(&s->config);
 }
 
@@ -215,6 +217,7 @@ int service_run(const struct options *o, const struct paths *paths,
 	struct err err = {0};
 	int rc;
 
+	buf_init(&s.options, OPTIONS_MAX);
 	(void)strlcpy(s.instance, o->instance, sizeof(s.instance));
 	(void)strlcpy(s.runtime_dir, paths->runtime_dir, sizeof(s.runtime_dir));
 	(void)strlcpy(s.state_dir, paths->state_dir, sizeof(s.state_dir));

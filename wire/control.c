@@ -75,13 +75,15 @@ static const struct ctl_shape shapes[] = {
     [CTL_BOX_DIED] = {"box_died", TAIL_NONE, sizeof(struct ctl_failed), false, FAILED_TEXTS},
     [CTL_CLOSED] = {"closed", TAIL_NONE, sizeof(struct ctl_failed), false, FAILED_TEXTS},
     [CTL_STOPPED] = {"stopped", TAIL_NONE, sizeof(struct ctl_failed), false, FAILED_TEXTS},
-    [CTL_PREPARE] = {"prepare", TAIL_NONE, sizeof(struct ctl_prepare), true, PREPARE_TEXTS},
-    [CTL_CLEANUP] = {"cleanup", TAIL_NONE, sizeof(struct ctl_cleanup), false,
+    [CTL_PREPARE] = {"prepare", TAIL_STRINGS, sizeof(struct ctl_prepare), true, PREPARE_TEXTS},
+    [CTL_CLEANUP] = {"cleanup", TAIL_STRINGS, sizeof(struct ctl_cleanup), false,
 	{SITE_TEXTS(ctl_cleanup), TEXT(ctl_cleanup, name)}},
-    [CTL_SWEEP] = {"sweep", TAIL_NONE, sizeof(struct ctl_prepare), true, PREPARE_TEXTS},
-    [CTL_FINISH] = {"finish", TAIL_NONE, sizeof(struct ctl_prepare), false, PREPARE_TEXTS},
+    [CTL_SWEEP] = {"sweep", TAIL_STRINGS, sizeof(struct ctl_prepare), true, PREPARE_TEXTS},
+    [CTL_FINISH] = {"finish", TAIL_STRINGS, sizeof(struct ctl_prepare), false, PREPARE_TEXTS},
+    [CTL_BUSY] = {"busy", TAIL_NONE, 0, false, {{0, 0}}},
     [CTL_DONE] = {"done", TAIL_NONE, sizeof(struct ctl_done), false,
-	{TEXT(ctl_done, isolation), TEXT(ctl_done, warning), TEXT(ctl_done, text)}},
+	{TEXT(ctl_done, driver), TEXT(ctl_done, isolation), TEXT(ctl_done, warning),
+	    TEXT(ctl_done, text)}},
 };
 _Static_assert(sizeof(shapes) / sizeof(shapes[0]) == CTL_TYPES, "every type has its row");
 
@@ -100,7 +102,7 @@ _Static_assert(sizeof(struct ctl_booted) == 40, "layout of ctl_booted");
 _Static_assert(sizeof(struct ctl_failed) == 200, "layout of ctl_failed");
 _Static_assert(sizeof(struct ctl_prepare) == 696, "layout of ctl_prepare");
 _Static_assert(sizeof(struct ctl_cleanup) == 648, "layout of ctl_cleanup");
-_Static_assert(sizeof(struct ctl_done) == 448, "layout of ctl_done");
+_Static_assert(sizeof(struct ctl_done) == 552, "layout of ctl_done");
 _Static_assert(sizeof(struct ctl_head) + sizeof(union ctl_body) + CTL_TAIL_MAX <= CTL_MSG_MAX,
     "the largest message fits a packet");
 

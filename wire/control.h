@@ -65,16 +65,19 @@ enum ctl_type {
 	CTL_CLOSED,    /* struct ctl_failed: the box is closed (code 0) or how that failed */
 	CTL_STOPPED,   /* struct ctl_failed: no process is left (code 0) or how that failed */
 
-	/* sbxd -> janitor; each is answered by CTL_DONE with the same seq */
-	CTL_PREPARE, /* struct ctl_prepare, fd: a memfd to write what is prepared for the image to
-		      */
+	/* sbxd -> janitor; each is answered by CTL_DONE with the same seq; tail: what the drivers'
+	 * sections of the configuration say, as struct driver_options has it */
+	CTL_PREPARE, /* struct ctl_prepare, fd: a memfd to write what is prepared for the image to.
+			The driver may be `auto`: the answer says which it is */
 	CTL_CLEANUP, /* struct ctl_cleanup: prove a box's processes gone, remove what it left */
 	CTL_SWEEP,   /* struct ctl_prepare, fd: a memfd of names to keep, each after its CTL_KEEP_*
-			and   ended by a NUL. Cleans up every box of the instance that is not among
-			them,   and looks whether those are there that are to live on */
-	CTL_FINISH,  /* struct ctl_prepare: remove what the driver keeps for the whole instance */
+			and ended by a NUL. Cleans up every box of the instance that is not among
+			them, whatever driver made it, and looks whether those are there that are to
+			live on */
+	CTL_FINISH,  /* struct ctl_prepare: remove what drivers keep for the whole instance */
 
 	/* janitor -> sbxd */
+	CTL_BUSY, /* no body: it is at the order of that seq, which takes long but gets on */
 	CTL_DONE, /* struct ctl_done */
 
 	CTL_TYPES,
@@ -90,6 +93,7 @@ struct ctl_head {
 };
 
 #define CTL_TEXT 160
+#define CTL_WHY 248 /* all of a struct err's text */
 #define CTL_PATH 256
 #define CTL_BOX_NAME 136 /* what a client calls its box */
 #define CTL_USER 136	 /* name or uid, and after a colon group or gid */
@@ -223,13 +227,14 @@ struct ctl_cleanup {
 #define CTL_KEEP_ENDING '-' /* half-made or being closed: its worker or CTL_CLEANUP ends it */
 
 struct ctl_done {
-	int32_t code;	    /* errno value, 0 done */
-	uint32_t count;	    /* CTL_SWEEP: boxes cleaned up */
-	char isolation[16]; /* CTL_PREPARE, as the next two */
-	char warning[256];  /* limits that this host cannot enforce; empty when it can */
+	int32_t code;	 /* errno value, 0 done */
+	uint32_t count;	 /* CTL_SWEEP: boxes cleaned up */
+	char driver[16]; /* CTL_PREPARE, as the next three: the one that did it */
+	char isolation[16];
+	char warning[256]; /* limits that this host cannot enforce; empty when it can */
 	uint32_t pauses; /* 1: the driver pauses warm boxes, so it wants CTL_PARK and CTL_PROMOTE */
-	uint32_t missing; /* CTL_SWEEP: boxes of CTL_KEEP_LIVE that are not there, or not alive */
-	char text[CTL_TEXT]; /* why it failed, and how to mend it */
+	uint32_t missing;   /* CTL_SWEEP: boxes of CTL_KEEP_LIVE that are not there, or not alive */
+	char text[CTL_WHY]; /* why it failed, and how to mend it */
 };
 
 union ctl_body {

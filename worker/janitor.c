@@ -22,51 +22,113 @@
 #include "lib/fd.h"
 #include "lib/log.h"
 
-#define NAME_LEN 64
 #define LOCK_WAIT_MS 15000 /* less than sbxd waits for an order */
 #define LOCK_TRY_MS 5
 
-static struct driver_site janitor_site(const struct ctl_site *site, int prepared)
+#define DRIVER_AUTO "auto"
+
+/* A driver is at it still: sbxd is not to think that we hang. That it cannot be told is no harm. */
+static void janitor_busy(void *ctx)
 {
+	const struct ctl_msg *msg = ctx;
+
+	(void)ctl_send(CTL_FD_CONTROL, CTL_BUSY, msg->head.seq, 0, NULL, NULL, 0, -1);
+}
+
+static struct driver_site janitor_site(const struct ctl_msg *msg, int prepared)
+{
+	const struct ctl_site *site = &msg->body.prepare.site;
+
 	return (struct driver_site){
 	    .instance = site->instance,
 	    .state_dir = site->state_dir,
 	    .runtime_dir = site->runtime_dir,
 	    .uid_base = site->uid_base,
 	    .prepared = prepared,
+	    .options = {.data = (const char *)msg->tail, .len = msg->tail_len},
+	    .busy = janitor_busy,
+	    .busy_ctx = (void *)(uintptr_t)msg, /* only read */
 	};
 }
 
-static int janitor_prepare(const struct driver *driver, const struct driver_site *site,
-    const union ctl_body *body, struct ctl_done *done, struct err *err)
+static int janitor_driver(const struct ctl_site *wire, const struct driver **out, struct err *err)
+{
+	*out = driver_find(wire->driver);
+	return *out ? 0 : err_set(err, ENOENT, "there is no driver %s", wire->driver);
+}
+
+static int janitor_prepare_with(const struct driver *driver, const struct driver_site *site,
+    const char *image, struct ctl_done *done, struct err *err)
 {
 	struct driver_facts facts = {0};
 	int rc = driver->probe(site, &facts, err);
 
 	if (rc == 0)
-		rc = driver->prepare(site, body->prepare.image, err);
+		rc = driver->prepare(site, image, err);
 	if (rc < 0)
 		return rc;
 	done->pauses = driver->pause != NULL;
+	(void)snprintf(done->driver, sizeof(done->driver), "%s", driver->name);
 	(void)snprintf(done->isolation, sizeof(done->isolation), "%s", facts.isolation);
 	(void)snprintf(done->warning, sizeof(done->warning), "%s", facts.warning);
 	return 0;
 }
 
-static int janitor_cleanup(const struct driver *driver, const struct driver_site *site,
-    const union ctl_body *body, struct ctl_done *done, struct err *err)
+/* The first driver that takes such an image and can make boxes of it here. */
+static int janitor_prepare_any(
+    const struct driver_site *site, const char *image, struct ctl_done *done, struct err *err)
+{
+	const struct driver *driver;
+	struct err why = {0};
+	size_t len = 0;
+
+	for (unsigned int n = 0; (driver = driver_at(n)); n++) {
+		struct err one = {0};
+
+		if (!driver->takes(image))
+			continue;
+		if (janitor_prepare_with(driver, site, image, done, &one) == 0)
+			return 0;
+		(void)driver->finish(site, &(struct err){0}); /* nothing of its trial stays */
+		if (len < sizeof(why.text))
+			len += (size_t)snprintf(why.text + len, sizeof(why.text) - len, "%s%s: %s",
+			    len ? "; " : "", driver->name, one.text);
+		why.code = one.code;
+	}
+	if (!why.code)
+		return err_set(err, EINVAL, "no driver knows an image \"%s\"", image);
+	return err_set(err, why.code, "%s", why.text);
+}
+
+static int janitor_prepare(const struct driver_site *site, const union ctl_body *body,
+    struct ctl_done *done, struct err *err)
+{
+	const struct ctl_prepare *order = &body->prepare;
+	const struct driver *driver = NULL;
+	int rc;
+
+	if (!strcmp(order->site.driver, DRIVER_AUTO))
+		return janitor_prepare_any(site, order->image, done, err);
+	rc = janitor_driver(&order->site, &driver, err);
+	return rc == 0 ? janitor_prepare_with(driver, site, order->image, done, err) : rc;
+}
+
+static int janitor_cleanup(const struct driver_site *site, const union ctl_body *body,
+    struct ctl_done *done, struct err *err)
 {
 	const struct ctl_cleanup *c = &body->cleanup;
+	const struct driver *driver = NULL;
+	int rc = janitor_driver(&c->site, &driver, err);
 
 	(void)done;
-	return driver->cleanup(site, c->name, c->box_pid, c->box_start, err);
+	return rc == 0 ? driver->cleanup(site, c->name, c->box_pid, c->box_start, err) : rc;
 }
 
 /* Names are collected first: cleaning up changes what is being listed. */
 struct janitor_names {
 	const char *kept; /* each after its CTL_KEEP_* and ended by a NUL */
 	size_t kept_len;
-	char (*names)[NAME_LEN];
+	char (*names)[DRIVER_NAME_LEN];
 	size_t count;
 };
 
@@ -97,7 +159,7 @@ static int janitor_collect(void *ctx, const char *name)
 	if (!grown)
 		return -ENOMEM;
 	n->names = grown;
-	(void)snprintf(n->names[n->count++], NAME_LEN, "%s", name);
+	(void)snprintf(n->names[n->count++], DRIVER_NAME_LEN, "%s", name);
 	return 0;
 }
 
@@ -119,16 +181,26 @@ static int janitor_read_kept(int fd, struct janitor_names *n)
 	return text[n->kept_len - 1] == '\0' ? 0 : -EBADMSG;
 }
 
+/* Which driver made it is not known here: the one that has something of that name. */
+static int janitor_adopt_one(const struct driver_site *site, const char *name, struct err *err)
+{
+	const struct driver *driver;
+	int rc = -ESRCH;
+
+	for (unsigned int n = 0; rc == -ESRCH && (driver = driver_at(n)); n++)
+		rc = driver->adopt(site, name, err);
+	return rc;
+}
+
 /* What is not there is no failure of ours: its worker lives, and will find out. */
-static uint32_t janitor_adopt(
-    const struct driver *driver, const struct driver_site *site, const struct janitor_names *n)
+static uint32_t janitor_adopt(const struct driver_site *site, const struct janitor_names *n)
 {
 	uint32_t missing = 0;
 
 	for (const char *at = janitor_next_kept(n, NULL); at; at = janitor_next_kept(n, at)) {
 		struct err one = {0};
 
-		if (*at != CTL_KEEP_LIVE || driver->adopt(site, at + 1, &one) == 0)
+		if (*at != CTL_KEEP_LIVE || janitor_adopt_one(site, at + 1, &one) == 0)
 			continue;
 		log_error("%s", one.text);
 		missing++;
@@ -136,42 +208,53 @@ static uint32_t janitor_adopt(
 	return missing;
 }
 
+/* The first of several failures is the one that is told; all are logged. */
+static void janitor_note(int *rc, struct err *err, const struct err *one)
+{
+	log_error("%s", one->text);
+	if (*rc == 0)
+		*rc = err_set(err, one->code, "%s", one->text);
+}
+
 /* One that resists must not keep the others. 0, or the first failure. */
 static int janitor_clean_all(const struct driver *driver, const struct driver_site *site,
-    const struct janitor_names *n, uint32_t *cleaned, struct err *err)
+    struct janitor_names *n, uint32_t *cleaned, struct err *err)
 {
-	int rc = 0;
+	struct err one = {0};
+	int rc = driver->list(site, janitor_collect, n);
 
+	if (rc < 0)
+		return err_sys(err, -rc, "list the boxes of driver %s", driver->name);
+	FAULT_POINT("janitor.sweep.listed");
 	for (size_t i = 0; i < n->count; i++) {
-		struct err one = {0};
-
-		if (driver->cleanup(site, n->names[i], 0, 0, &one) == 0) {
+		if (driver->cleanup(site, n->names[i], 0, 0, &one) == 0)
 			++*cleaned;
-			continue;
-		}
-		log_error("%s", one.text);
-		if (rc == 0)
-			rc = err_set(err, one.code, "%s", one.text);
+		else
+			janitor_note(&rc, err, &one);
 	}
+	n->count = 0;
 	return rc;
 }
 
-static int janitor_sweep(const struct driver *driver, const struct driver_site *site,
-    const union ctl_body *body, struct ctl_done *done, struct err *err)
+static int janitor_sweep(const struct driver_site *site, const union ctl_body *body,
+    struct ctl_done *done, struct err *err)
 {
+	const struct driver *driver;
 	struct janitor_names n = {0};
 	int rc = janitor_read_kept(site->prepared, &n);
 
 	(void)body;
-	if (rc == 0)
-		rc = driver->list(site, janitor_collect, &n);
-	FAULT_POINT("janitor.sweep.listed");
 	if (rc < 0) {
-		(void)err_sys(err, -rc, "list the boxes of instance %s", site->instance);
+		(void)err_sys(err, -rc, "read the boxes to keep");
 	} else {
-		done->missing = janitor_adopt(driver, site, &n);
+		done->missing = janitor_adopt(site, &n);
 		FAULT_POINT("janitor.sweep.adopted");
-		rc = janitor_clean_all(driver, site, &n, &done->count, err);
+		for (unsigned int i = 0; (driver = driver_at(i)); i++) {
+			struct err one = {0};
+
+			if (janitor_clean_all(driver, site, &n, &done->count, &one) < 0)
+				janitor_note(&rc, err, &one);
+		}
 	}
 	free(n.names);
 	if (n.kept_len)
@@ -179,16 +262,25 @@ static int janitor_sweep(const struct driver *driver, const struct driver_site *
 	return rc;
 }
 
-static int janitor_finish(const struct driver *driver, const struct driver_site *site,
-    const union ctl_body *body, struct ctl_done *done, struct err *err)
+static int janitor_finish(const struct driver_site *site, const union ctl_body *body,
+    struct ctl_done *done, struct err *err)
 {
+	const struct driver *driver;
+	int rc = 0;
+
 	(void)body;
 	(void)done;
-	return driver->finish(site, err);
+	for (unsigned int i = 0; (driver = driver_at(i)); i++) {
+		struct err one = {0};
+
+		if (driver->finish(site, &one) < 0)
+			janitor_note(&rc, err, &one);
+	}
+	return rc;
 }
 
-typedef int janitor_fn(const struct driver *driver, const struct driver_site *site,
-    const union ctl_body *body, struct ctl_done *done, struct err *err);
+typedef int janitor_fn(const struct driver_site *site, const union ctl_body *body,
+    struct ctl_done *done, struct err *err);
 
 static janitor_fn *const handlers[CTL_TYPES] = {
     [CTL_PREPARE] = janitor_prepare,
@@ -208,9 +300,7 @@ static janitor_fn *janitor_fn_of(const struct ctl_msg *msg)
 
 void janitor_handle(const struct ctl_msg *msg, int prepared, struct ctl_done *done)
 {
-	const struct ctl_site *wire = &msg->body.prepare.site;
 	janitor_fn *fn = janitor_fn_of(msg);
-	const struct driver *driver = fn ? driver_find(wire->driver) : NULL;
 	struct driver_site site;
 	struct err err = {0};
 	int rc;
@@ -219,15 +309,12 @@ void janitor_handle(const struct ctl_msg *msg, int prepared, struct ctl_done *do
 	if (!fn) {
 		rc = err_set(
 		    &err, EBADMSG, "the janitor does not do %s", ctl_type_name(msg->head.type));
-	} else if (!driver) {
-		rc = err_set(&err, ENOENT, "there is no driver %s", wire->driver);
 	} else {
-		site = janitor_site(wire, prepared);
-		rc = fn(driver, &site, &msg->body, done, &err);
+		site = janitor_site(msg, prepared);
+		rc = fn(&site, &msg->body, done, &err);
 	}
 	done->code = -rc;
-	(void)snprintf(
-	    done->text, sizeof(done->text), "%.*s", CTL_TEXT - 1, rc < 0 ? err.text : "");
+	(void)snprintf(done->text, sizeof(done->text), "%s", rc < 0 ? err.text : "");
 }
 
 static int janitor_answer(uint64_t seq, const struct ctl_done *done)

@@ -80,7 +80,7 @@ int namespace_adopt(const struct driver_site *site, const char *name, struct err
 	struct adopt a = {.site = site, .name = name};
 	int rc;
 
-	if (!site_owns_name(site, name))
+	if (!driver_owns_name(site, name))
 		return err_set(
 		    err, EINVAL, "%s is no box name of instance %s", name, site->instance);
 	FAULT_POINT("driver.namespace.adopt");

@@ -194,7 +194,7 @@ static int note_sweep_one(int dirfd, const char *name)
 	(void)snprintf(note, sizeof(note), "%.*s" MADE, (int)LAYER_NAME, name);
 	if (faccessat(dirfd, note, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return 0;
-	return errno == ENOENT ? site_remove_tree(dirfd, name) : -errno;
+	return errno == ENOENT ? record_remove_tree(dirfd, name) : -errno;
 }
 
 int layer_note_sweep(const char *dir)

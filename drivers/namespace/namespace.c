@@ -8,15 +8,23 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "drivers/namespace/box.h"
+#include "drivers/namespace/image_host.h"
 #include "drivers/namespace/site.h"
 #include "lib/clock.h"
 #include "lib/fault.h"
 #include "lib/fd.h"
 #include "lib/proc.h"
+
+/* `host`, or a directory. */
+static bool namespace_takes(const char *image)
+{
+	return !strcmp(image, IMAGE_HOST) || image[0] == '/';
+}
 
 static int namespace_start(const struct driver_site *site, const struct driver_spec *spec,
     struct driver_box **box, int *stream, struct err *err)
@@ -26,7 +34,7 @@ static int namespace_start(const struct driver_site *site, const struct driver_s
 
 	if (!prep)
 		return -EINVAL;
-	if (!site_owns_name(site, spec->name))
+	if (!driver_owns_name(site, spec->name))
 		rc = err_set(
 		    err, EINVAL, "%s is no box name of instance %s", spec->name, site->instance);
 	else
@@ -102,6 +110,7 @@ static void namespace_free(struct driver_box *box)
 
 const struct driver driver_namespace = {
     .name = "namespace",
+    .takes = namespace_takes,
     .probe = namespace_probe,
     .prepare = namespace_prepare,
     .list = namespace_list,

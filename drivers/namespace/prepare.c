@@ -118,15 +118,15 @@ int namespace_finish(const struct driver_site *site, struct err *err)
 		return err_sys(err, -rc, "remove the cgroups of instance %s", site->instance);
 	rc = site_dir_path(site, path);
 	if (rc == 0)
-		rc = site_remove_tree(AT_FDCWD, path);
+		rc = record_remove_tree(AT_FDCWD, path);
 	if (rc == 0)
 		rc = site_state_path(site, path);
 	if (rc == 0)
-		rc = site_remove_tree(AT_FDCWD, path);
+		rc = record_remove_tree(AT_FDCWD, path);
 	if (rc == 0)
 		rc = site_trial_path(site, path);
 	if (rc == 0)
-		rc = site_remove_tree(AT_FDCWD, path);
+		rc = record_remove_tree(AT_FDCWD, path);
 	if (rc < 0)
 		return err_sys(err, -rc, "remove %s", path);
 	return 0;

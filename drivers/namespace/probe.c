@@ -96,7 +96,7 @@ static int probe_explain(int rc, struct err *err)
 /* Its name is fixed: what a probe that was killed has left goes with the next. */
 static int probe_make_layer(const char *dir, struct ns_prepared *prep, struct err *err)
 {
-	int rc = site_remove_tree(AT_FDCWD, dir);
+	int rc = record_remove_tree(AT_FDCWD, dir);
 
 	if (rc < 0)
 		return err_sys(err, -rc, "remove %s", dir);
@@ -139,7 +139,7 @@ static int probe_trial(const struct driver_site *site, struct err *err)
 		rc = probe_start(site, prep, err);
 	FAULT_POINT("driver.namespace.probe.tried");
 	free(prep);
-	if (own && site_remove_tree(AT_FDCWD, dir) < 0 && rc == 0)
+	if (own && record_remove_tree(AT_FDCWD, dir) < 0 && rc == 0)
 		rc = err_sys(err, errno, "remove %s", dir);
 	return rc;
 }

@@ -22,8 +22,7 @@
 
 #include "drivers/driver.h"
 #include "drivers/namespace/prepared.h"
-
-#define SITE_NAME 64 /* a box name and its NUL */
+#include "drivers/record.h"
 
 /* Writes the path of the instance's directory. 0 or -ENAMETOOLONG. */
 int site_dir_path(const struct driver_site *site, char out[NS_PATH]);
@@ -41,9 +40,6 @@ int site_dir_make(const struct driver_site *site, struct err *err);
 /* Opens it if it is there. Descriptor (caller's) or -errno. */
 int site_dir_open(const struct driver_site *site);
 
-/* True for a name that boxes of this instance have: sbxd-<instance>-<slot>-<generation in hex>. */
-bool site_owns_name(const struct driver_site *site, const char *name);
-
 /* Maps site->prepared read-only; NULL with *err set when it holds nothing of ours. */
 const struct ns_prepared *site_prepared_map(const struct driver_site *site, struct err *err);
 void site_prepared_unmap(const struct ns_prepared *prep);
@@ -53,24 +49,5 @@ void site_prepared_unmap(const struct ns_prepared *prep);
 int site_record_write(const struct driver_site *site, const char *name, pid_t pid, uint64_t start);
 int site_record_read(const struct driver_site *site, const char *name, pid_t *pid, uint64_t *start);
 int site_record_remove(const struct driver_site *site, const char *name);
-
-/* A growable set of box names. */
-struct site_names {
-	char (*names)[SITE_NAME]; /* owned */
-	size_t count;
-	size_t cap;
-};
-
-/* Adds a name unless it is there. 0 or -ENOMEM. */
-int site_names_add(struct site_names *set, const char *name);
-
-/* Adds the entries of the directory that are names of this instance; takes no notice of a missing
- * directory. 0 or -errno. */
-int site_names_add_dir(
-    struct site_names *set, const struct driver_site *site, int dirfd, const char *path);
-void site_names_free(struct site_names *set);
-
-/* Removes a directory and all below it, without following links or crossing mounts. 0 or -errno. */
-int site_remove_tree(int dirfd, const char *name);
 
 #endif

@@ -26,14 +26,14 @@ struct sweep {
 	const struct driver_site *site;
 	const char *name;
 	uint64_t deadline_ns;
-	struct site_names names;
+	struct record_names names;
 };
 
 static int sweep_collect(void *ctx, const char *parent)
 {
 	struct sweep *s = ctx;
 
-	return site_names_add_dir(&s->names, s->site, AT_FDCWD, parent);
+	return record_names_add_dir(&s->names, s->site, AT_FDCWD, parent);
 }
 
 int namespace_list(const struct driver_site *site, driver_list_fn *fn, void *ctx)
@@ -47,10 +47,10 @@ int namespace_list(const struct driver_site *site, driver_list_fn *fn, void *ctx
 	FAULT_POINT("driver.namespace.list");
 	rc = cgroup_site_each(dir, sweep_collect, &s);
 	if (rc == 0)
-		rc = site_names_add_dir(&s.names, site, dir, "boxes");
+		rc = record_names_add_dir(&s.names, site, dir, "boxes");
 	for (size_t i = 0; rc == 0 && i < s.names.count; i++)
 		rc = fn(ctx, s.names.names[i]);
-	site_names_free(&s.names);
+	record_names_free(&s.names);
 	return rc;
 }
 
@@ -124,7 +124,7 @@ int namespace_cleanup(
 	struct sweep s = {.site = site, .name = name, .deadline_ns = clock_now_ns() + CLEANUP_NS};
 	int rc;
 
-	if (!site_owns_name(site, name))
+	if (!driver_owns_name(site, name))
 		return err_set(
 		    err, EINVAL, "%s is no box name of instance %s", name, site->instance);
 	rc = sweep_clean(&s, pid, start);

@@ -45,7 +45,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	return site_remove_tree(AT_FDCWD, dir);
+	return record_remove_tree(AT_FDCWD, dir);
 }
 
 static void put(const char *path, const char *text)

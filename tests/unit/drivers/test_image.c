@@ -48,7 +48,7 @@ static int teardown(void **state)
 	fd_close(&d->src);
 	fd_close(&d->dst);
 	fd_close(&d->top);
-	assert_int_equal(site_remove_tree(AT_FDCWD, d->path), 0);
+	assert_int_equal(record_remove_tree(AT_FDCWD, d->path), 0);
 	free(d);
 	return 0;
 }

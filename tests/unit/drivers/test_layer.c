@@ -283,11 +283,11 @@ static void test_a_layer_that_is_gone_or_another(void **state)
 	char layer[NS_PATH];
 
 	(void)snprintf(layer, sizeof(layer), "%s", get(p, p->image));
-	assert_int_equal(site_remove_tree(AT_FDCWD, layer), 0);
+	assert_int_equal(record_remove_tree(AT_FDCWD, layer), 0);
 	assert_string_not_equal(get(p, p->image), layer);
 	(void)snprintf(layer, sizeof(layer), "%s", p->layer);
 	assert_int_equal(mkdir(strcat(p->layer, "x"), 0755), 0); /* so that no inode comes again */
-	assert_int_equal(site_remove_tree(AT_FDCWD, layer), 0);
+	assert_int_equal(record_remove_tree(AT_FDCWD, layer), 0);
 	assert_int_equal(rename(p->layer, layer), 0);
 	assert_string_not_equal(get(p, p->image), layer);
 	assert_stays(p->layer);

@@ -13,6 +13,7 @@ static void test_find_by_name(void **state)
 	(void)state;
 	assert_non_null(driver_find("namespace"));
 	assert_string_equal(driver_find("namespace")->name, "namespace");
+	assert_non_null(driver_find("boxlite"));
 	assert_null(driver_find("auto"));
 	assert_null(driver_find(""));
 }
@@ -25,6 +26,7 @@ static void test_every_driver_is_whole(void **state)
 	(void)state;
 	for (; (d = driver_at(n)); n++) {
 		assert_ptr_equal(driver_find(d->name), d);
+		assert_true(d->takes && d->adopt);
 		assert_true(d->probe && d->prepare && d->list && d->cleanup && d->finish);
 		assert_true(d->start && d->watch_fd && d->kill && d->stats && d->free);
 		/* Both or none: what is paused must be resumed. */

@@ -29,7 +29,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	return site_remove_tree(AT_FDCWD, dir);
+	return record_remove_tree(AT_FDCWD, dir);
 }
 
 static void test_only_own_names(void **state)
@@ -44,24 +44,24 @@ static void test_only_own_names(void **state)
 	char longest[80];
 
 	(void)state;
-	assert_true(site_owns_name(&site, "sbxd-a-0-1"));
-	assert_true(site_owns_name(&site, "sbxd-a-1023-18f00000000000ab"));
+	assert_true(driver_owns_name(&site, "sbxd-a-0-1"));
+	assert_true(driver_owns_name(&site, "sbxd-a-1023-18f00000000000ab"));
 	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
-		if (site_owns_name(&site, foreign[i]))
+		if (driver_owns_name(&site, foreign[i]))
 			fail_msg("%s", foreign[i]);
 	}
 	memset(longest, 'f', sizeof(longest));
 	memcpy(longest, "sbxd-a-1-", 9);
-	longest[SITE_NAME - 1] = '\0';
-	assert_true(site_owns_name(&site, longest));
-	longest[SITE_NAME - 1] = 'f';
-	longest[SITE_NAME] = '\0';
-	assert_false(site_owns_name(&site, longest));
+	longest[DRIVER_NAME_LEN - 1] = '\0';
+	assert_true(driver_owns_name(&site, longest));
+	longest[DRIVER_NAME_LEN - 1] = 'f';
+	longest[DRIVER_NAME_LEN] = '\0';
+	assert_false(driver_owns_name(&site, longest));
 }
 
 static void test_records(void **state)
 {
-	struct site_names names = {0};
+	struct record_names names = {0};
 	struct err err = {0};
 	FD_SCOPED int fd = site_dir_make(&site, &err);
 	uint64_t start = 0;
@@ -76,29 +76,29 @@ static void test_records(void **state)
 	assert_int_equal(pid, 77);
 	assert_int_equal(start, 123456789012345ULL);
 	assert_int_equal(site_record_write(&site, "sbxd-a-2-1", 1, 1), 0);
-	assert_int_equal(site_names_add_dir(&names, &site, fd, "boxes"), 0);
-	assert_int_equal(site_names_add_dir(&names, &site, fd, "boxes"), 0);
-	assert_int_equal(site_names_add_dir(&names, &site, fd, "missing"), 0);
+	assert_int_equal(record_names_add_dir(&names, &site, fd, "boxes"), 0);
+	assert_int_equal(record_names_add_dir(&names, &site, fd, "boxes"), 0);
+	assert_int_equal(record_names_add_dir(&names, &site, fd, "missing"), 0);
 	assert_int_equal(names.count, 2);
-	site_names_free(&names);
+	record_names_free(&names);
 	assert_int_equal(site_record_remove(&site, "sbxd-a-1-1"), 0);
 	assert_int_equal(site_record_remove(&site, "sbxd-a-1-1"), 0);
 }
 
 static void test_names_grow(void **state)
 {
-	struct site_names names = {0};
+	struct record_names names = {0};
 	char name[32];
 
 	(void)state;
 	for (int i = 0; i < 100; i++) {
 		(void)snprintf(name, sizeof(name), "sbxd-a-%d", i);
-		assert_int_equal(site_names_add(&names, name), 0);
-		assert_int_equal(site_names_add(&names, name), 0);
+		assert_int_equal(record_names_add(&names, name), 0);
+		assert_int_equal(record_names_add(&names, name), 0);
 	}
 	assert_int_equal(names.count, 100);
 	assert_string_equal(names.names[99], "sbxd-a-99");
-	site_names_free(&names);
+	record_names_free(&names);
 }
 
 static void test_long_runtime_dir(void **state)
@@ -154,10 +154,10 @@ static void test_remove_tree_does_not_follow_links(void **state)
 	assert_int_equal(mkdirat(top, "drop", 0755), 0);
 	assert_int_equal(mkdirat(top, "drop/sub", 0755), 0);
 	assert_int_equal(symlinkat("../keep", top, "drop/link"), 0);
-	assert_int_equal(site_remove_tree(top, "drop"), 0);
+	assert_int_equal(record_remove_tree(top, "drop"), 0);
 	assert_int_equal(faccessat(top, "drop", F_OK, 0), -1);
 	assert_int_equal(faccessat(top, "keep/me", F_OK, 0), 0);
-	assert_int_equal(site_remove_tree(top, "drop"), 0);
+	assert_int_equal(record_remove_tree(top, "drop"), 0);
 }
 
 int main(void)

@@ -116,8 +116,12 @@ static const struct {
     {"qemu.initrd", "initrd", "an absolute path"},
     {"qemu.accel", "{}", "a list or mapping"},
     {"boxlite.library", "libboxlite.so", "an absolute path"},
+    {"boxlite.home", "x", "an absolute path"},
+    {"boxlite.registries", "[]", "a list or mapping"},
+    {"boxlite.network", "true", "give disabled, enabled"},
+    {"boxlite.detach", "1", "give false, true"},
     {"boxlite.url", "[]", "a list or mapping"},
-    {"boxlite.api_key", "\"\\x07\"", "without control characters"},
+    {"boxlite.api_key", "\"\\x07\"", "its value is not allowed; give text"},
     {"boxlite.path_prefix", "{}", "a list or mapping"},
 };
 

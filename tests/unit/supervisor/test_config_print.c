@@ -65,7 +65,49 @@ static void test_everything_round_trips(void **state)
 	    "  D: \"$$$$ $${A}\"\n"
 	    "namespace: {uid_base: 65536}\n"
 	    "qemu: {binary: /q, accel: tcg}\n"
-	    "boxlite: {library: /l, url: 'http://h/', api_key: k, path_prefix: p}\n");
+	    "boxlite: {library: /l, home: /h, registries: 'a,b', network: enabled, detach: true,\n"
+	    "  url: 'http://h/', path_prefix: p}\n");
+}
+
+/* What --check-config prints ends in reports. */
+static void test_a_secret_is_not_printed(void **state)
+{
+	struct config c;
+	struct err err = {0};
+	struct buf text;
+
+	assert_int_equal(
+	    fixture_load(*state, "boxlite: {api_key: 'hush-hush'}\n", NULL, &c, &err), 0);
+	print(&c, &text);
+	assert_null(strstr((const char *)buf_head(&text), "hush"));
+	assert_non_null(strstr((const char *)buf_head(&text), "api_key: \"\" # is given"));
+	buf_free(&text);
+	config_free(&c);
+	assert_int_equal(
+	    fixture_load(*state, "boxlite: {api_key: \"hush\\x07\"}\n", NULL, &c, &err), -EINVAL);
+	assert_null(strstr(err.text, "hush"));
+}
+
+static void test_options_are_what_drivers_are_told(void **state)
+{
+	static const char want[] = "qemu.accel=t=c g\0boxlite.network=enabled\0"
+				   "boxlite.detach=false\0boxlite.api_key=k\0";
+	struct config c;
+	struct buf out;
+
+	assert_int_equal(fixture_load(*state,
+			     "qemu: {accel: 't=c g'}\nboxlite: {api_key: k, network: enabled}\n",
+			     NULL, &c, NULL),
+	    0);
+	buf_init(&out, 4096);
+	assert_int_equal(config_options(&c, &out), 0);
+	assert_int_equal(out.len, sizeof(want) - 1);
+	assert_memory_equal(buf_head(&out), want, out.len);
+	buf_free(&out);
+	buf_init(&out, 30);
+	assert_int_equal(config_options(&c, &out), -ENOBUFS);
+	buf_free(&out);
+	config_free(&c);
 }
 
 static void test_print_names_every_key(void **state)
@@ -166,6 +208,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_defaults_round_trip),
 	    cmocka_unit_test(test_everything_round_trips),
+	    cmocka_unit_test(test_a_secret_is_not_printed),
+	    cmocka_unit_test(test_options_are_what_drivers_are_told),
 	    cmocka_unit_test(test_print_names_every_key),
 	    cmocka_unit_test(test_reload_takes_what_it_may),
 	    cmocka_unit_test(test_reload_of_the_same_changes_nothing),

@@ -78,10 +78,11 @@ static const struct {
     {CTL_BOX_DIED, sizeof(struct ctl_failed), NULL, false, "box_died"},
     {CTL_CLOSED, sizeof(struct ctl_failed), NULL, false, "closed"},
     {CTL_STOPPED, sizeof(struct ctl_failed), NULL, false, "stopped"},
-    {CTL_PREPARE, sizeof(struct ctl_prepare), NULL, true, "prepare"},
-    {CTL_CLEANUP, sizeof(struct ctl_cleanup), NULL, false, "cleanup"},
-    {CTL_SWEEP, sizeof(struct ctl_prepare), NULL, true, "sweep"},
-    {CTL_FINISH, sizeof(struct ctl_prepare), NULL, false, "finish"},
+    {CTL_PREPARE, sizeof(struct ctl_prepare), "qemu.accel=tcg", true, "prepare"},
+    {CTL_CLEANUP, sizeof(struct ctl_cleanup), "qemu.accel=tcg", false, "cleanup"},
+    {CTL_SWEEP, sizeof(struct ctl_prepare), "qemu.accel=tcg", true, "sweep"},
+    {CTL_FINISH, sizeof(struct ctl_prepare), "qemu.accel=tcg", false, "finish"},
+    {CTL_BUSY, 0, NULL, false, "busy"},
     {CTL_DONE, sizeof(struct ctl_done), NULL, false, "done"},
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
@@ -316,6 +317,7 @@ static const struct {
     FIELD(CTL_SWEEP, ctl_prepare, image),
     SITE(CTL_FINISH, ctl_prepare),
     FIELD(CTL_FINISH, ctl_prepare, image),
+    FIELD(CTL_DONE, ctl_done, driver),
     FIELD(CTL_DONE, ctl_done, isolation),
     FIELD(CTL_DONE, ctl_done, warning),
     FIELD(CTL_DONE, ctl_done, text),

@@ -108,6 +108,32 @@ static void test_prepare_sweep_finish(void **state)
 	assert_int_equal(done.code, 0);
 }
 
+/* The first that takes such an image; none knows this one. */
+static void test_auto_picks_a_driver(void **state)
+{
+	FD_SCOPED int prepared = memfd_create("prepared", MFD_CLOEXEC);
+	struct ctl_done done;
+	struct ctl_msg m;
+
+	(void)state;
+	fill(&m, CTL_PREPARE, "auto");
+	(void)snprintf(m.body.prepare.image, sizeof(m.body.prepare.image), "host");
+	janitor_handle(&m, prepared, &done);
+	if (done.code == EPERM || done.code == ENOSYS)
+		skip(); /* no namespaces here */
+	assert_int_equal(done.code, 0);
+	assert_string_equal(done.driver, "namespace");
+	(void)snprintf(m.body.prepare.image, sizeof(m.body.prepare.image), "/nowhere/at/all");
+	janitor_handle(&m, prepared, &done);
+	assert_int_not_equal(done.code, 0);
+	assert_non_null(strstr(done.text, "namespace: "));
+	assert_non_null(strstr(done.text, "/nowhere/at/all"));
+
+	fill(&m, CTL_FINISH, "auto");
+	janitor_handle(&m, -1, &done);
+	assert_int_equal(done.code, 0);
+}
+
 static void test_cleanup_refuses_a_foreign_name(void **state)
 {
 	struct ctl_done done;
@@ -440,6 +466,7 @@ int main(void)
 	    cmocka_unit_test(test_unknown_driver),
 	    cmocka_unit_test(test_other_messages_are_refused),
 	    cmocka_unit_test(test_prepare_sweep_finish),
+	    cmocka_unit_test(test_auto_picks_a_driver),
 	    cmocka_unit_test(test_cleanup_refuses_a_foreign_name),
 	    TRACES(test_sweep_keeps_what_it_is_told),
 	    TRACES(test_sweep_counts_what_should_live_and_does_not),
