@@ -108,7 +108,7 @@ static int boot_spawn(const struct boot_fds *f, const struct record *r)
 	char *envp[] = {NULL};
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
-	sigset_t none, all;
+	sigset_t none, ignorable;
 	pid_t pid = -1;
 	int rc;
 
@@ -124,9 +124,12 @@ static int boot_spawn(const struct boot_fds *f, const struct record *r)
 	(void)posix_spawn_file_actions_adddup2(&actions, f->dir, SHIM_FD_DIR);
 	(void)posix_spawnattr_init(&attr);
 	(void)sigemptyset(&none);
-	(void)sigfillset(&all);
+	(void)sigemptyset(&ignorable);
+	(void)sigaddset(&ignorable, SIGPIPE);
+	(void)sigaddset(&ignorable, SIGCHLD);
+	(void)sigaddset(&ignorable, SIGTERM);
 	(void)posix_spawnattr_setsigmask(&attr, &none);
-	(void)posix_spawnattr_setsigdefault(&attr, &all);
+	(void)posix_spawnattr_setsigdefault(&attr, &ignorable);
 	(void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 	rc = posix_spawn(&pid, path, &actions, &attr, argv, envp);
 	(void)posix_spawnattr_destroy(&attr);
