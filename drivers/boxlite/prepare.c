@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "drivers/boxlite/boxlite.h"
 #include "drivers/record.h"
@@ -124,17 +125,32 @@ static int prepare_image(
 	return rc;
 }
 
+static int check_image(const struct place *place, const char *image, struct err *err)
+{
+	struct stat st;
+
+	if (!*image || !strcmp(image, "host"))
+		return err_set(err, EINVAL,
+		    "image \"%s\": BoxLite cannot show the host: give an image of a registry, as "
+		    "python:3.12-slim, or a directory with an OCI image",
+		    image);
+	if (image[0] != '/')
+		return 0;
+	if (place->remote)
+		return err_set(err, EINVAL,
+		    "image %s: a BoxLite server has no directories of this host", image);
+	if (stat(image, &st) < 0)
+		return err_sys(err, errno, "image %s", image);
+	return S_ISDIR(st.st_mode) ? 0 : err_sys(err, ENOTDIR, "image %s", image);
+}
+
 int boxlite_prepare(const struct driver_site *site, const char *image, struct err *err)
 {
 	struct place place;
-	int rc;
+	int rc = place_fill(site, &site->options, &place, err);
 
-	if (!strcmp(image, "host"))
-		return err_set(err, EINVAL,
-		    "BoxLite cannot show the host: give an image of a registry, as "
-		    "python:3.12-slim, "
-		    "or a directory with an OCI image");
-	rc = place_fill(site, &site->options, &place, err);
+	if (rc == 0)
+		rc = check_image(&place, image, err);
 	if (rc == 0)
 		rc = place_make(&place, err);
 	FAULT_POINT("driver.boxlite.prepare.made");

@@ -51,7 +51,8 @@ static int start_home(struct start *s, struct err *err)
 	return place_make_home(image, s->home, err);
 }
 
-/* Before the box may be there, so that whatever is there of it is found. */
+/* Before the box may be there, so that whatever is there of it is found. A record that is there
+ * already is that of another: the name is in use. */
 static int start_program(struct start *s, struct err *err)
 {
 	struct link *l = &s->box->link;
@@ -106,9 +107,9 @@ static int start_run(struct start *s, struct err *err)
 		     : err_set(err, ETIMEDOUT, "the box was to have started already");
 
 	if (rc == 0)
-		rc = start_home(s, err);
-	if (rc == 0)
 		rc = start_program(s, err);
+	if (rc == 0)
+		rc = start_home(s, err);
 	if (FAULT_FAILS("driver.boxlite.started"))
 		rc = err_set(err, EIO, "fault");
 	if (rc == 0)
@@ -120,14 +121,15 @@ static int start_run(struct start *s, struct err *err)
 	return rc;
 }
 
-/* It was not to wait past its deadline; but what it has begun must not stay. */
+/* It was not to wait past its deadline; but what it has begun must not stay. What bears its name
+ * and has no record of ours is not ours. */
 static void start_undo(struct start *s)
 {
 	struct err why = {0};
 
 	link_close(&s->box->link, START_UNDO_MS);
 	fd_close(&s->stream[0]);
-	if (boxlite_remove(&s->place, &s->options, s->spec->name, &why) == 0 && s->recorded)
+	if (s->recorded && boxlite_remove(&s->place, &s->options, s->spec->name, &why) == 0)
 		(void)record_remove(s->place.records, s->spec->name);
 }
 
