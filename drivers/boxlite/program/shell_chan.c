@@ -1,5 +1,6 @@
 /* shell_chan: one operation of the worker's, from its request to its end. sbx-boxlite; the loop. */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,11 +87,11 @@ void shell_chan_fail(struct shell_chan *c, enum agent_code code, const char *tex
 /* BoxLite says the number of a signal as a negative status. */
 static void chan_say_end(struct shell_chan *c)
 {
-	struct agent_end end = {.exit_code = c->status, .bytes = c->bytes};
+	struct agent_end end = {.exit_code = c->status};
 
 	if (c->closing) {
 		end.exit_code = -1;
-		end.signal = 9;
+		end.signal = SIGKILL;
 		end.flags = AGENT_END_KILLED;
 	} else if (c->script && c->status != 0) {
 		shell_file_failed(c);
@@ -102,6 +103,7 @@ static void chan_say_end(struct shell_chan *c)
 		end.exit_code = -1;
 		end.signal = -c->status;
 	}
+	end.bytes = c->bytes;
 	chan_end(c, &end);
 }
 
