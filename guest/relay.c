@@ -54,7 +54,8 @@ static void relay_run(pid_t guest, int from)
 
 	(void)signal(SIGPIPE, SIG_IGN); /* a write says so */
 	(void)close(STDIN_FILENO);	/* the guest's alone */
-	(void)close(RELAY_HELPER_FD);
+	if (from != RELAY_HELPER_FD)
+		(void)close(RELAY_HELPER_FD);
 	encode(from);
 	(void)kill(guest, SIGKILL); /* it has ended, or nobody hears it any more */
 	(void)waitpid(guest, &status, 0);
