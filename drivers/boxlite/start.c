@@ -105,10 +105,11 @@ static int start_run(struct start *s, struct err *err)
 		     ? 0
 		     : err_set(err, ETIMEDOUT, "the box was to have started already");
 
-	if (rc == 0)
-		rc = start_home(s, err);
+	/* The record first: whose it is, has the name, and may touch the home. */
 	if (rc == 0)
 		rc = start_program(s, err);
+	if (rc == 0)
+		rc = start_home(s, err);
 	if (FAULT_FAILS("driver.boxlite.started"))
 		rc = err_set(err, EIO, "fault");
 	if (rc == 0)
@@ -127,7 +128,7 @@ static void start_undo(struct start *s)
 
 	link_close(&s->box->link, START_UNDO_MS);
 	fd_close(&s->stream[0]);
-	if (boxlite_remove(&s->place, &s->options, s->spec->name, &why) == 0 && s->recorded)
+	if (s->recorded && boxlite_remove(&s->place, &s->options, s->spec->name, &why) == 0)
 		(void)record_remove(s->place.records, s->spec->name);
 }
 
