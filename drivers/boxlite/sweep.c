@@ -6,10 +6,13 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "drivers/boxlite/boxlite.h"
 #include "drivers/record.h"
+#include "lib/clock.h"
 #include "lib/fault.h"
 #include "lib/fd.h"
 #include "lib/proc.h"
@@ -19,6 +22,7 @@
 #define SWEEP_REMOVE_MS 4000
 #define SWEEP_GONE_MS 2000
 #define SWEEP_CLOSE_MS 500
+#define SWEEP_TURN_MS 9000 /* more than the others together */
 
 static int sweep_place(const struct driver_site *site, struct place *place, struct err *err)
 {
@@ -145,17 +149,44 @@ static int kill_recorded(const struct place *place, const char *name)
 	return rc == -ESRCH ? 0 : rc;
 }
 
+/*
+ * Two who remove one box take turns: the library gives a home to one of them only. The lock is the
+ * holder's for as long as its orders may take.
+ */
+static int take_turn(const struct place *place, int *turn)
+{
+	uint64_t end = clock_now_ns() + SWEEP_TURN_MS * NS_PER_MS;
+	const struct timespec pause = {.tv_nsec = 5000000};
+	char path[PLACE_LEN + 16];
+
+	(void)snprintf(path, sizeof(path), "%s/homes", place->root);
+	*turn = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (*turn < 0)
+		return errno == ENOENT ? 0 : -errno;
+	while (flock(*turn, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK)
+			return -errno;
+		if (clock_now_ns() >= end)
+			return -ETIMEDOUT;
+		(void)nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
 int boxlite_remove(const struct place *place, const struct driver_options *options,
     const char *name, struct err *err)
 {
 	char home[PLACE_LEN] = "";
 	struct eng_done done = {0};
+	FD_SCOPED int turn = -1;
 	struct stat st;
 	struct link l;
 	int rc;
 
 	if (!place->remote) {
 		rc = place_home(place, name, home);
+		if (rc == 0)
+			rc = take_turn(place, &turn);
 		if (rc < 0)
 			return err_sys(err, -rc, "box %s", name);
 		if (lstat(home, &st) < 0)
