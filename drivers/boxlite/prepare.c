@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "drivers/boxlite/boxlite.h"
 #include "drivers/record.h"
@@ -124,6 +125,21 @@ static int prepare_image(
 	return rc;
 }
 
+/* It is read when a box starts; a wrong one is to be told before. */
+static int check_directory(const struct place *place, const char *image, struct err *err)
+{
+	struct stat st;
+
+	if (place->remote)
+		return err_set(err, EINVAL,
+		    "image %s: a BoxLite server does not see directories of this host", image);
+	if (stat(image, &st) < 0)
+		return err_sys(err, errno, "image %s", image);
+	if (!S_ISDIR(st.st_mode))
+		return err_set(err, ENOTDIR, "image %s is no directory", image);
+	return 0;
+}
+
 int boxlite_prepare(const struct driver_site *site, const char *image, struct err *err)
 {
 	struct place place;
@@ -135,6 +151,8 @@ int boxlite_prepare(const struct driver_site *site, const char *image, struct er
 		    "python:3.12-slim, "
 		    "or a directory with an OCI image");
 	rc = place_fill(site, &site->options, &place, err);
+	if (rc == 0 && image[0] == '/')
+		rc = check_directory(&place, image, err);
 	if (rc == 0)
 		rc = place_make(&place, err);
 	FAULT_POINT("driver.boxlite.prepare.made");
