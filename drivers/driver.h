@@ -157,6 +157,12 @@ struct driver {
 	 */
 	int (*unprivileged)(struct driver_box *box, struct err *err);
 
+	/*
+	 * Worker, may be NULL: how this box is kept apart and served, where that is not what
+	 * probe() has found for all; NULL where it is. At most 15 bytes, constant.
+	 */
+	const char *(*isolation)(const struct driver_box *box);
+
 	/* Worker: ends every process of the box at once and waits until they are gone, at most to
 	 * deadline_ns. 0 or -errno. */
 	int (*kill)(struct driver_box *box, uint64_t deadline_ns);

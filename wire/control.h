@@ -198,8 +198,8 @@ struct ctl_booted {
 	int32_t box_pid;
 	uint32_t reserved;
 	uint64_t box_start;
-	uint64_t boot_ns; /* from CTL_BOOT received to guest agent ready */
-	char isolation[16];
+	uint64_t boot_ns;   /* from CTL_BOOT received to guest agent ready */
+	char isolation[16]; /* of this box; empty: as CTL_PREPARE was answered */
 };
 
 struct ctl_failed {

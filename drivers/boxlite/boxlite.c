@@ -23,6 +23,14 @@ static int boxlite_watch_fd(const struct driver_box *box)
 	return box->link.pidfd;
 }
 
+/* A box that could not be given sbx-guest is served by its own shell. */
+static const char *boxlite_isolation(const struct driver_box *box)
+{
+	static const char *const served[] = {"microvm-kvm/sh", "remote/sh"};
+
+	return box->shell ? served[box->remote] : NULL;
+}
+
 /* What has been answered since. Never waits. */
 static void take_answers(struct driver_box *box)
 {
@@ -120,6 +128,7 @@ const struct driver driver_boxlite = {
     .finish = boxlite_finish,
     .start = boxlite_start,
     .watch_fd = boxlite_watch_fd,
+    .isolation = boxlite_isolation,
     .kill = boxlite_kill,
     .stats = boxlite_stats,
     .free = boxlite_free,

@@ -84,11 +84,11 @@ bool abi_version_fits(const char *text)
 	unsigned long major = strtoul(text, &end, 10);
 	unsigned long minor;
 
-	if (end == text || *end != '.')
+	if (*text < '0' || *text > '9' || *end != '.') /* a sign is a number's for strtoul() */
 		return false;
 	text = end + 1;
 	minor = strtoul(text, &end, 10);
-	if (end == text || *end != '.')
+	if (*text < '0' || *text > '9' || *end != '.')
 		return false;
 	return major == 0 && minor >= BLX_VERSION_MIN && minor < BLX_VERSION_END;
 }
