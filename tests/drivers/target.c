@@ -83,7 +83,7 @@ static const char *const namespace_bad[] = {
     "", "no-such-image", "/no/such/directory", "/etc/passwd", NULL};
 static const char *const boxlite_bad[] = {
     "", "host", "missing:1", "/no/such/directory", "/etc/passwd", NULL};
-static const char *const server_bad[] = {"", "host", NULL};
+static const char *const server_bad[] = {"host", "/etc", NULL};
 
 static const struct target targets[] = {
     {

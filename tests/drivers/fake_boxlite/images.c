@@ -41,6 +41,8 @@ enum blx_code image_need(struct runtime *rt, const char *reference, struct blx_e
 			return BLX_OK;
 		return error_set(err, BLX_IMAGE, "image error: %s is no directory", reference);
 	}
+	if (!*reference || strpbrk(reference, " \n"))
+		return error_set(err, BLX_IMAGE, "image error: not a reference: \"%s\"", reference);
 	image_path(rt, reference, path);
 	if (access(path, F_OK) == 0)
 		return BLX_OK;
