@@ -112,21 +112,26 @@ static bool chan_is_empty(const struct shell_chan *c)
 	return c->output[AGENT_STDOUT].len == 0 && (c->script || c->output[AGENT_STDERR].len == 0);
 }
 
+static void chan_send(struct shell_chan *c, enum agent_stream stream)
+{
+	struct buf *b = &c->output[stream];
+
+	while (b->len && c->credit[stream] && shell_has_room(c->s) && !c->ended) {
+		size_t n = b->len < AGENT_PAYLOAD_MAX ? b->len : AGENT_PAYLOAD_MAX;
+
+		if (n > c->credit[stream])
+			n = (size_t)c->credit[stream];
+		shell_send(c->s, AGENT_DATA, (uint8_t)stream, c->id, buf_head(b), n);
+		c->credit[stream] -= n;
+		buf_consume(b, n);
+	}
+}
+
 void shell_chan_pump(struct shell_chan *c)
 {
-	for (uint8_t i = AGENT_STDOUT; i <= (c->script ? AGENT_STDOUT : AGENT_STDERR); i++) {
-		struct buf *b = &c->output[i];
-
-		while (b->len && c->credit[i] && shell_has_room(c->s) && !c->ended) {
-			size_t n = b->len < AGENT_PAYLOAD_MAX ? b->len : AGENT_PAYLOAD_MAX;
-
-			if (n > c->credit[i])
-				n = (size_t)c->credit[i];
-			shell_send(c->s, AGENT_DATA, i, c->id, buf_head(b), n);
-			c->credit[i] -= n;
-			buf_consume(b, n);
-		}
-	}
+	chan_send(c, AGENT_STDOUT);
+	if (!c->script) /* what its line complains of is for the error */
+		chan_send(c, AGENT_STDERR);
 	if (chan_is_empty(c) && c->passing) {
 		inbox_passed(c->s->p->inbox, c->passing);
 		c->passing = 0;
