@@ -412,7 +412,7 @@ check-programs: $(CHECK_PROGRAMS)
 conformance: $(CHK)/conformance check-programs $(FAKE_LIBS) fake-boxlite
 	$(Q)SBX_GUEST=$(CHK)/sbx-guest SBX_FILES=$(CHK)/sbx-files SBX_WORKER=$(CHK)/sbx-worker $(CHK)/conformance
 
-integ: check-programs
+integ: check-programs $(FAKE_LIBS)
 	$(Q)cd tests/integ && SBX_SAN=$(SAN) SBX_BUILD=$(CURDIR)/$(CHK) python3 -m unittest $(if $(V),-v) $(or $(TEST),$(INTEG))
 
 # sbxd under valgrind, over the integration tests whose daemon is not restarted (tests/valgrind/pidfd.c says why).
