@@ -73,7 +73,12 @@ BOXLITE_SRC := \
 	drivers/boxlite/program/open.c \
 	drivers/boxlite/program/order.c \
 	drivers/boxlite/program/relay.c \
-	drivers/boxlite/program/start.c
+	drivers/boxlite/program/shell.c \
+	drivers/boxlite/program/shell_chan.c \
+	drivers/boxlite/program/shell_file.c \
+	drivers/boxlite/program/shell_run.c \
+	drivers/boxlite/program/start.c \
+	drivers/boxlite/program/text64.c
 WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worker/agent_pipe.c worker/arg_limits.c \
 	worker/boot.c worker/box.c worker/box_adopt.c worker/box_check.c worker/box_end.c worker/box_stop.c \
 	worker/command_request.c worker/confine.c worker/confine_filter.c worker/conn.c worker/conn_body.c \
@@ -408,7 +413,7 @@ check-programs: $(CHECK_PROGRAMS)
 conformance: $(CHK)/conformance check-programs fake-boxlite
 	$(Q)SBX_GUEST=$(CHK)/sbx-guest SBX_FILES=$(CHK)/sbx-files SBX_WORKER=$(CHK)/sbx-worker $(CHK)/conformance
 
-integ: check-programs
+integ: check-programs $(FAKE_LIBS)
 	$(Q)cd tests/integ && SBX_SAN=$(SAN) SBX_BUILD=$(CURDIR)/$(CHK) python3 -m unittest $(if $(V),-v) $(or $(TEST),$(INTEG))
 
 # sbxd under valgrind, over the integration tests whose daemon is not restarted (tests/valgrind/pidfd.c says why).

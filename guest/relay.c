@@ -53,7 +53,7 @@ static void relay_run(pid_t guest, int from)
 	int status = 0;
 
 	(void)signal(SIGPIPE, SIG_IGN); /* a write says so */
-	(void)close(STDIN_FILENO);	/* the guest's alone */
+	(void)close(STDIN_FILENO);	/* the guest's alone, as the helper is */
 	if (from != RELAY_HELPER_FD)
 		(void)close(RELAY_HELPER_FD);
 	encode(from);

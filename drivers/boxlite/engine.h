@@ -5,8 +5,9 @@
  * One message is one packet: struct eng_head, then the fixed struct of its type, then `tail` bytes
  * where the type has a tail. Both ends check sizes before they look inside; text fields are
  * NUL-terminated or the message is refused. The driver gives one order at a time and waits for its
- * ENG_DONE, within the time that the order allows. sbx-boxlite serves one box, or none: it ends
- * with its box, and with the end of the socket. Both are of one build.
+ * ENG_DONE, within the time that the order allows. After ENG_START only ENG_STATS and ENG_STOP are
+ * taken: by then whoever holds the socket may not be trusted any more. sbx-boxlite serves one box,
+ * or none: it ends with its box, and with the end of the socket. Both are of one build.
  *
  * What the box's sbx-guest says and is told goes over the stream that comes with ENG_START, as the
  * guest's own stream does with other drivers.

@@ -125,34 +125,32 @@ static int prepare_image(
 	return rc;
 }
 
-/* It is read when a box starts; a wrong one is to be told before. */
-static int check_directory(const struct place *place, const char *image, struct err *err)
+static int check_image(const struct place *place, const char *image, struct err *err)
 {
 	struct stat st;
 
+	if (!*image || !strcmp(image, "host"))
+		return err_set(err, EINVAL,
+		    "image \"%s\": BoxLite cannot show the host: give an image of a registry, as "
+		    "python:3.12-slim, or a directory with an OCI image",
+		    image);
+	if (image[0] != '/')
+		return 0;
 	if (place->remote)
 		return err_set(err, EINVAL,
-		    "image %s: a BoxLite server does not see directories of this host", image);
+		    "image %s: a BoxLite server has no directories of this host", image);
 	if (stat(image, &st) < 0)
 		return err_sys(err, errno, "image %s", image);
-	if (!S_ISDIR(st.st_mode))
-		return err_set(err, ENOTDIR, "image %s is no directory", image);
-	return 0;
+	return S_ISDIR(st.st_mode) ? 0 : err_sys(err, ENOTDIR, "image %s", image);
 }
 
 int boxlite_prepare(const struct driver_site *site, const char *image, struct err *err)
 {
 	struct place place;
-	int rc;
+	int rc = place_fill(site, &site->options, &place, err);
 
-	if (!strcmp(image, "host"))
-		return err_set(err, EINVAL,
-		    "BoxLite cannot show the host: give an image of a registry, as "
-		    "python:3.12-slim, "
-		    "or a directory with an OCI image");
-	rc = place_fill(site, &site->options, &place, err);
-	if (rc == 0 && image[0] == '/')
-		rc = check_directory(&place, image, err);
+	if (rc == 0)
+		rc = check_image(&place, image, err);
 	if (rc == 0)
 		rc = place_make(&place, err);
 	FAULT_POINT("driver.boxlite.prepare.made");

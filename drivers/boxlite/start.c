@@ -51,7 +51,8 @@ static int start_home(struct start *s, struct err *err)
 	return place_make_home(image, s->home, err);
 }
 
-/* Before the box may be there, so that whatever is there of it is found. */
+/* Before the box may be there, so that whatever is there of it is found. A record that is there
+ * already is that of another: the name is in use. */
 static int start_program(struct start *s, struct err *err)
 {
 	struct link *l = &s->box->link;
@@ -105,7 +106,6 @@ static int start_run(struct start *s, struct err *err)
 		     ? 0
 		     : err_set(err, ETIMEDOUT, "the box was to have started already");
 
-	/* The record first: whose it is, has the name, and may touch the home. */
 	if (rc == 0)
 		rc = start_program(s, err);
 	if (rc == 0)
@@ -121,7 +121,8 @@ static int start_run(struct start *s, struct err *err)
 	return rc;
 }
 
-/* It was not to wait past its deadline; but what it has begun must not stay. */
+/* It was not to wait past its deadline; but what it has begun must not stay. What bears its name
+ * and has no record of ours is not ours. */
 static void start_undo(struct start *s)
 {
 	struct err why = {0};

@@ -4,11 +4,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "drivers/boxlite/boxlite.h"
 #include "drivers/record.h"
@@ -22,7 +22,8 @@
 #define SWEEP_REMOVE_MS 4000
 #define SWEEP_GONE_MS 2000
 #define SWEEP_CLOSE_MS 500
-#define SWEEP_TURN_MS 9000 /* more than the others together */
+#define SWEEP_LOCK_NS (5 * NS_PER_S)
+#define SWEEP_LOCK_TRY_MS 5
 
 static int sweep_place(const struct driver_site *site, struct place *place, struct err *err)
 {
@@ -149,50 +150,34 @@ static int kill_recorded(const struct place *place, const char *name)
 	return rc == -ESRCH ? 0 : rc;
 }
 
-/*
- * Two who remove one box take turns: the library gives a home to one of them only. The lock is the
- * holder's for as long as its orders may take.
- */
-static int take_turn(const struct place *place, int *turn)
+/* Two of us in one home would keep each other out of the library. *lock: of the home, the caller's.
+ * 1: it is ours; 0: there is no home, or no more; -errno. */
+static int lock_home(const char *home, int *lock)
 {
-	uint64_t end = clock_now_ns() + SWEEP_TURN_MS * NS_PER_MS;
-	const struct timespec pause = {.tv_nsec = 5000000};
-	char path[PLACE_LEN + 16];
+	uint64_t until = clock_now_ns() + SWEEP_LOCK_NS;
+	struct stat there;
+	struct stat locked;
 
-	(void)snprintf(path, sizeof(path), "%s/homes", place->root);
-	*turn = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (*turn < 0)
+	*lock = open(home, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (*lock < 0)
 		return errno == ENOENT ? 0 : -errno;
-	while (flock(*turn, LOCK_EX | LOCK_NB) < 0) {
-		if (errno != EWOULDBLOCK)
-			return -errno;
-		if (clock_now_ns() >= end)
-			return -ETIMEDOUT;
-		(void)nanosleep(&pause, NULL);
+	while (flock(*lock, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK || clock_now_ns() >= until)
+			return -EBUSY;
+		(void)poll(NULL, 0, SWEEP_LOCK_TRY_MS);
 	}
-	return 0;
+	if (fstat(*lock, &locked) < 0 || stat(home, &there) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return locked.st_ino == there.st_ino;
 }
 
-int boxlite_remove(const struct place *place, const struct driver_options *options,
-    const char *name, struct err *err)
+static int remove_box(
+    const struct driver_options *options, const char *home, const char *name, struct err *err)
 {
-	char home[PLACE_LEN] = "";
 	struct eng_done done = {0};
-	FD_SCOPED int turn = -1;
-	struct stat st;
 	struct link l;
-	int rc;
+	int rc = link_open(&l, err);
 
-	if (!place->remote) {
-		rc = place_home(place, name, home);
-		if (rc == 0)
-			rc = take_turn(place, &turn);
-		if (rc < 0)
-			return err_sys(err, -rc, "box %s", name);
-		if (lstat(home, &st) < 0)
-			return errno == ENOENT ? 0 : err_sys(err, errno, "look at %s", home);
-	}
-	rc = link_open(&l, err);
 	if (rc < 0)
 		return rc;
 	rc = link_open_library(&l, options, home, SWEEP_OPEN_MS, &done, err);
@@ -200,9 +185,28 @@ int boxlite_remove(const struct place *place, const struct driver_options *optio
 		rc = link_order_name(&l, ENG_REMOVE, name, SWEEP_REMOVE_MS, &done, err);
 	link_close(&l, SWEEP_CLOSE_MS);
 	FAULT_POINT("driver.boxlite.removed");
-	if (rc == 0 && home[0])
-		rc = record_remove_tree(AT_FDCWD, home);
-	return rc < 0 && !err->code ? err_sys(err, -rc, "remove %s", home) : rc;
+	return rc;
+}
+
+int boxlite_remove(const struct place *place, const struct driver_options *options,
+    const char *name, struct err *err)
+{
+	FD_SCOPED int lock = -1;
+	char home[PLACE_LEN];
+	int rc;
+
+	if (place->remote)
+		return remove_box(options, "", name, err);
+	rc = place_home(place, name, home);
+	if (rc == 0)
+		rc = lock_home(home, &lock);
+	if (rc <= 0)
+		return rc < 0 ? err_sys(err, -rc, "have the home of box %s alone", name) : 0;
+	rc = remove_box(options, home, name, err);
+	if (rc < 0)
+		return rc;
+	rc = record_remove_tree(AT_FDCWD, home);
+	return rc < 0 ? err_sys(err, -rc, "remove %s", home) : 0;
 }
 
 int boxlite_cleanup(

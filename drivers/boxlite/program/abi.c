@@ -64,6 +64,8 @@ static const struct {
     {"boxlite_execution_on_exit", AT(on_exit), NEEDED},
     {"boxlite_execution_stdin_write", AT(stdin_write), NEEDED},
     {"boxlite_execution_stdin_close", AT(stdin_close), NEEDED},
+    {"boxlite_execution_signal", AT(exec_signal), OPTIONAL},
+    {"boxlite_execution_tty_resize", AT(exec_resize), OPTIONAL},
     {"boxlite_execution_free", AT(exec_free), NEEDED},
     {"boxlite_runtime_images", AT(images), OPTIONAL},
     {"boxlite_image_pull", AT(pull), OPTIONAL},

@@ -155,6 +155,10 @@ struct blx_api {
 	int (*stdin_write)(
 	    struct blx_exec *x, const uint8_t *bytes, size_t n, struct blx_error *error);
 	int (*stdin_close)(struct blx_exec *x, struct blx_error *error);
+	int (*exec_signal)(
+	    struct blx_exec *x, int sig, blx_done_cb *cb, void *ctx, struct blx_error *error);
+	int (*exec_resize)(struct blx_exec *x, int rows, int cols, blx_done_cb *cb, void *ctx,
+	    struct blx_error *error);
 	void (*exec_free)(struct blx_exec *x); /* waits; ends the command if it runs */
 
 	int (*images)(struct blx_runtime *r, struct blx_images **out, struct blx_error *error);

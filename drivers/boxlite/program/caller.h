@@ -10,8 +10,9 @@
 /* Something to be called. Embedded in what it is about; alive until its NOTE_CALLED was taken. */
 struct call {
 	struct call *next;
-	void (*fn)(struct call *c); /* in the call thread */
-	bool done;		    /* the loop's: set when NOTE_CALLED comes */
+	void (*fn)(struct call *c);   /* in the call thread */
+	void (*then)(struct call *c); /* in the loop, after it; may be NULL */
+	bool done;		      /* the loop's: set when NOTE_CALLED comes */
 };
 
 struct caller;

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "drivers/boxlite/program/program.h"
+#include "drivers/boxlite/program/shell.h"
 #include "lib/clock.h"
 #include "lib/fault.h"
 #include "lib/fd.h"
@@ -46,31 +47,42 @@ static void take_errors(struct program *p, const struct note *n)
 	}
 }
 
-static void take_called(struct program *p, struct call *c)
+static void take_exit(struct program *p, const struct note *n)
+{
+	p->exit_code = n->code;
+	p->ran = true;
+}
+
+static void take_called(struct call *c)
 {
 	c->done = true;
-	if (c == &p->relay.write)
-		relay_written(&p->relay);
+	if (c->then)
+		c->then(c);
 }
 
 static void take_note(struct program *p, struct note *n)
 {
 	switch (n->kind) {
 	case NOTE_CALLED:
-		take_called(p, n->handle);
+		take_called(n->handle);
 		break;
 	case NOTE_ANSWER:
 		take_answer(p, n);
 		return;
 	case NOTE_OUTPUT:
-		relay_output(&p->relay, n->bytes, n->len);
+		if (n->ticket)
+			shell_note(p->shell, n);
+		else
+			relay_output(&p->relay, n->bytes, n->len);
 		break;
 	case NOTE_ERRORS:
 		take_errors(p, n);
 		break;
 	case NOTE_EXIT:
-		p->exit_code = n->code;
-		p->ran = true;
+		if (n->ticket)
+			shell_note(p->shell, n);
+		else
+			take_exit(p, n);
 		break;
 	case NOTE_CLOSED:
 		log_error("BoxLite's library has closed its runtime");
@@ -175,6 +187,8 @@ static bool is_over(const struct program *p)
 {
 	if (p->hung_up)
 		return true;
+	if (p->shell)
+		return shell_is_over(p->shell);
 	return p->box && (p->ran || p->relay.broken);
 }
 

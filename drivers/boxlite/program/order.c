@@ -166,17 +166,18 @@ static int order_stats(struct program *p, struct eng_done *done, struct err *err
 
 static const struct {
 	int (*fn)(struct program *p, struct eng_done *done, struct err *err);
-	size_t time; /* where time_ms is in the order */
-	bool closed; /* comes before the library is open */
+	size_t time;  /* where time_ms is in the order */
+	bool closed;  /* comes before the library is open */
+	bool serving; /* may come when a box was asked for: who asks has no privileges any more */
 } orders[ENG_TYPES] = {
-    [ENG_OPEN] = {order_open, offsetof(struct eng_open, time_ms), true},
-    [ENG_PULL] = {order_pull, offsetof(struct eng_image, time_ms), false},
-    [ENG_START] = {order_start, offsetof(struct eng_start, time_ms), false},
-    [ENG_STATS] = {order_stats, offsetof(struct eng_name, time_ms), false},
-    [ENG_STOP] = {order_stop, offsetof(struct eng_name, time_ms), false},
-    [ENG_REMOVE] = {order_remove, offsetof(struct eng_name, time_ms), false},
-    [ENG_LOOK] = {order_look, offsetof(struct eng_name, time_ms), false},
-    [ENG_LIST] = {order_list, offsetof(struct eng_name, time_ms), false},
+    [ENG_OPEN] = {order_open, offsetof(struct eng_open, time_ms), true, false},
+    [ENG_PULL] = {order_pull, offsetof(struct eng_image, time_ms), false, false},
+    [ENG_START] = {order_start, offsetof(struct eng_start, time_ms), false, false},
+    [ENG_STATS] = {order_stats, offsetof(struct eng_name, time_ms), false, true},
+    [ENG_STOP] = {order_stop, offsetof(struct eng_name, time_ms), false, true},
+    [ENG_REMOVE] = {order_remove, offsetof(struct eng_name, time_ms), false, false},
+    [ENG_LOOK] = {order_look, offsetof(struct eng_name, time_ms), false, false},
+    [ENG_LIST] = {order_list, offsetof(struct eng_name, time_ms), false, false},
 };
 
 static int order_run(struct program *p, struct eng_done *done, struct err *err)
@@ -188,6 +189,9 @@ static int order_run(struct program *p, struct eng_done *done, struct err *err)
 		return err_set(err, EBADMSG, "%s is no order", eng_type_name(type));
 	if (!orders[type].closed && !p->runtime)
 		return err_set(err, EINVAL, "%s: the library is not open", eng_type_name(type));
+	if (p->name[0] && !orders[type].serving)
+		return err_set(
+		    err, EPERM, "%s: there is a box, and nothing else", eng_type_name(type));
 	memcpy(&ms, (const char *)&p->order.body + orders[type].time, sizeof(ms));
 	p->deadline_ns = clock_now_ns() + ms * NS_PER_MS;
 	return orders[type].fn(p, done, err);

@@ -5,7 +5,8 @@
  * library's callbacks run; the call thread, which calls the library. The latter two tell the loop
  * through the inbox and touch nothing else. main.c reads orders and serves them one at a time;
  * order.c has one function for each, straight code that waits by letting the loop turn (ask.c);
- * relay.c is between the stream and the agent in the box.
+ * relay.c is between the stream and the agent in the box; shell*.c is what serves when there can be
+ * no agent in the box.
  *
  * Each wait ends with its order's time. A library that does not answer until then is given up
  * together with this process: the driver sees it end, and what is left is removed by name.
@@ -23,6 +24,8 @@
 #include "drivers/boxlite/program/relay.h"
 #include "drivers/driver.h"
 #include "lib/loop.h"
+
+struct shell;
 
 struct program {
 	struct loop *loop;
@@ -50,9 +53,11 @@ struct program {
 
 	char name[64];
 	struct blx_box *box;   /* NULL: none is in hand */
+	bool started;	       /* it runs, as far as we know */
 	struct blx_exec *exec; /* the agent's command */
 	struct relay relay;
-	bool ran; /* exec has ended */
+	struct shell *shell; /* serves in the agent's place */
+	bool ran;	     /* exec has ended */
 	int exit_code;
 	char errors[INBOX_TEXT]; /* the last words of its standard error */
 };

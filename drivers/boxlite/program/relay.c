@@ -2,15 +2,12 @@
 #include "drivers/boxlite/program/relay.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include "drivers/boxlite/program/program.h"
 #include "lib/fd.h"
 #include "lib/log.h"
 #include "wire/agent.h"
-#include "wire/base64.h"
 
 #define OUT_MAX (2U * INBOX_OUTPUT_MAX)
 
@@ -75,6 +72,16 @@ static void relay_write(struct call *c)
 		p->api.error_free(&error);
 }
 
+static void relay_written(struct call *c)
+{
+	struct relay *r = LOOP_OWNER(c, struct relay, write);
+
+	r->writing = false;
+	if (r->write_code != BLX_OK)
+		relay_break(r);
+	relay_watch(r);
+}
+
 static void relay_read(struct relay *r)
 {
 	ssize_t n = recv(r->stream, r->in, sizeof(r->in), MSG_DONTWAIT);
@@ -85,16 +92,9 @@ static void relay_read(struct relay *r)
 		r->ended = true;
 	r->in_len = n > 0 ? (size_t)n : 0;
 	r->write.fn = relay_write;
+	r->write.then = relay_written;
 	r->writing = true;
 	caller_post(r->p->caller, &r->write);
-}
-
-void relay_written(struct relay *r)
-{
-	r->writing = false;
-	if (r->write_code != BLX_OK)
-		relay_break(r);
-	relay_watch(r);
 }
 
 /* ---- from the box ---- */
@@ -132,63 +132,6 @@ static void relay_on_stream(struct loop *l, struct loop_watch *w, uint32_t event
 	relay_watch(r);
 }
 
-/* Whole groups of four, the last of which may be padded. */
-static int decode_run(struct relay *r, const char *text, size_t n)
-{
-	size_t len = 0;
-	uint8_t *bytes;
-	int rc;
-
-	if (n == 0)
-		return 0;
-	bytes = base64_decode(text, n, &len);
-	if (!bytes)
-		return -errno;
-	rc = buf_append(&r->out, bytes, len);
-	free(bytes);
-	return rc;
-}
-
-/* Each piece ends where a padded group does. */
-static int decode(struct relay *r, const char *text, size_t n)
-{
-	const char *pad;
-	int rc = 0;
-
-	while (rc == 0 && (pad = memchr(text, '=', n))) {
-		size_t run = (size_t)(pad - text) / 4 * 4 + 4;
-
-		rc = decode_run(r, text, run);
-		text += run;
-		n -= run;
-	}
-	return rc == 0 ? decode_run(r, text, n) : rc;
-}
-
-/* With what was left over from before, as far as it is whole groups. */
-static int relay_decode(struct relay *r, const char *text, size_t n)
-{
-	size_t whole;
-	int rc = 0;
-
-	while (rc == 0 && n && r->text_len) {
-		r->text[r->text_len++] = *text++;
-		n--;
-		if (r->text_len == sizeof(r->text)) {
-			rc = decode_run(r, r->text, sizeof(r->text));
-			r->text_len = 0;
-		}
-	}
-	whole = n / 4 * 4;
-	if (rc == 0)
-		rc = decode(r, text, whole);
-	if (rc == 0 && n > whole) {
-		memcpy(r->text, text + whole, n - whole);
-		r->text_len = n - whole;
-	}
-	return rc;
-}
-
 /* The first that comes must be a HELLO: anything else is some other program's word. */
 static void relay_check_hello(struct relay *r)
 {
@@ -208,7 +151,7 @@ void relay_output(struct relay *r, const uint8_t *bytes, size_t n)
 		return;
 	}
 	r->passing += n;
-	if (relay_decode(r, (const char *)bytes, n) < 0) {
+	if (text64_decode(&r->decoder, (const char *)bytes, n, &r->out) < 0) {
 		log_warn("box %s: what the agent says is no base64", r->p->name);
 		relay_break(r);
 	}

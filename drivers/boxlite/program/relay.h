@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "drivers/boxlite/program/caller.h"
+#include "drivers/boxlite/program/text64.h"
 #include "lib/buf.h"
 #include "lib/loop.h"
 
@@ -33,10 +34,9 @@ struct relay {
 	int write_code;
 	uint8_t in[RELAY_CHUNK];
 	size_t in_len;
-	struct buf out;	 /* decoded, on its way to the worker */
-	size_t passing;	 /* bytes of output that are in `out` */
-	char text[4];	 /* not yet decoded */
-	size_t text_len; /* less than four */
+	struct buf out; /* decoded, on its way to the worker */
+	size_t passing; /* bytes of output that are in `out` */
+	struct text64 decoder;
 };
 
 /* Takes the stream over, and watches it. 0 or -errno. */
@@ -47,9 +47,6 @@ void relay_run(struct relay *r);
 
 /* Takes output of the command. */
 void relay_output(struct relay *r, const uint8_t *bytes, size_t n);
-
-/* The library has taken what was written. */
-void relay_written(struct relay *r);
 
 /* Nothing goes through any more; the stream stays open. Returns it: the caller's. */
 int relay_give_up(struct relay *r);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "drivers/boxlite/program/program.h"
+#include "drivers/boxlite/program/shell.h"
 #include "lib/clock.h"
 #include "lib/fault.h"
 #include "lib/fd.h"
@@ -230,6 +231,13 @@ static int bring_agent(
 	return rc;
 }
 
+/* A box that is gone, or a time that is over, is no reason to try it in another way. */
+static bool may_use_shell(const struct program *p, const struct answer *got, int rc)
+{
+	return rc < 0 && rc != -ETIMEDOUT && p->started && !blx_meaning(got->code)->gone &&
+	       !p->hung_up && p->relay.stream >= 0;
+}
+
 int order_start(struct program *p, struct eng_done *done, struct err *err)
 {
 	const struct eng_start *s = &p->order.body.start;
@@ -250,8 +258,15 @@ int order_start(struct program *p, struct eng_done *done, struct err *err)
 	if (rc == 0)
 		rc = ask(p, &starting, &got, err);
 	FAULT_POINT("boxlite.start.started");
+	p->started = rc == 0;
 	if (rc == 0)
 		rc = bring_agent(p, s, &got, err);
+	if (may_use_shell(p, &got, rc)) {
+		log_warn("box %s: %s; the box's own shell serves instead", p->name, err->text);
+		rc = shell_begin(p, err);
+		if (rc == 0)
+			done->flags |= ENG_DONE_SHELL;
+	}
 	if (rc == 0)
 		return 0;
 	ask_fail(&got, err, done);

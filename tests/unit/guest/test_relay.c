@@ -112,6 +112,15 @@ static void test_it_ends_with_its_stream_and_with_its_process(void **state)
 	assert_int_equal(relayed_end(r), 0);
 }
 
+static void test_without_a_helper(void **state)
+{
+	struct relayed *r = relayed_start(NULL);
+
+	(void)state;
+	assert_true(relayed_read(r, AGENT_HEAD_LEN));
+	assert_int_equal(relayed_end(r), 0);
+}
+
 static void test_a_helper_that_is_not_there_is_an_error(void **state)
 {
 	struct relayed *r = relayed_start("/nowhere/sbx-files");
@@ -126,6 +135,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_frames_come_as_text),
 	    cmocka_unit_test(test_it_ends_with_its_stream_and_with_its_process),
+	    cmocka_unit_test(test_without_a_helper),
 	    cmocka_unit_test(test_a_helper_that_is_not_there_is_an_error),
 	};
 
