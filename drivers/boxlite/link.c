@@ -173,8 +173,8 @@ int link_order(
 
 	while (rc >= 0) {
 		rc = link_wait(l, until, &msg);
-		if (rc == 0 && order->busy)
-			order->busy(order->busy_ctx);
+		if (rc == 0 && l->busy)
+			l->busy(l->busy_ctx);
 		if (rc <= 0)
 			continue;
 		fd_close(&msg.fd);

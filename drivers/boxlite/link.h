@@ -14,8 +14,10 @@ struct link {
 	int control;
 	int pidfd;
 	pid_t pid;
-	uint64_t start; /* as proc_start_time() */
-	uint64_t seq;	/* of the newest order */
+	uint64_t start;		 /* as proc_start_time() */
+	uint64_t seq;		 /* of the newest order */
+	void (*busy)(void *ctx); /* may be NULL: called now and then while an order lasts */
+	void *busy_ctx;
 	uint8_t packet[ENG_MSG_MAX];
 };
 
@@ -31,8 +33,6 @@ struct link_order {
 	int fd;				      /* ENG_START: the stream; else -1 */
 	link_name_fn *name;		      /* ENG_LIST */
 	void *ctx;
-	void (*busy)(void *ctx); /* may be NULL: called now and then while it lasts */
-	void *busy_ctx;
 };
 
 /* Starts the program, which stands beside ours. 0 or -errno with *err; then nothing is left. */

@@ -109,6 +109,8 @@ static int prepare_image(
 	rc = link_open(&l, err);
 	if (rc < 0)
 		return rc;
+	l.busy = site->busy;
+	l.busy_ctx = site->busy_ctx;
 	rc = link_open_library(&l, &site->options, home, PROBE_OPEN_MS, &done, err);
 	if (rc == 0)
 		rc = link_order(&l,
@@ -117,8 +119,6 @@ static int prepare_image(
 			.body = &body,
 			.time_ms = PULL_MS,
 			.fd = -1,
-			.busy = site->busy,
-			.busy_ctx = site->busy_ctx,
 		    },
 		    &done, err);
 	link_close(&l, CLOSE_MS);

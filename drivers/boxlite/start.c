@@ -129,7 +129,8 @@ static void start_undo(struct start *s)
 
 	link_close(&s->box->link, START_UNDO_MS);
 	fd_close(&s->stream[0]);
-	if (s->recorded && boxlite_remove(&s->place, &s->options, s->spec->name, &why) == 0)
+	if (s->recorded &&
+	    boxlite_remove(s->site, &s->place, &s->options, s->spec->name, &why) == 0)
 		(void)record_remove(s->place.records, s->spec->name);
 }
 

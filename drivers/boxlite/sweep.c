@@ -171,8 +171,8 @@ static int lock_home(const char *home, int *lock)
 	return locked.st_ino == there.st_ino;
 }
 
-static int remove_box(
-    const struct driver_options *options, const char *home, const char *name, struct err *err)
+static int remove_box(const struct driver_site *site, const struct driver_options *options,
+    const char *home, const char *name, struct err *err)
 {
 	struct eng_done done = {0};
 	struct link l;
@@ -180,6 +180,8 @@ static int remove_box(
 
 	if (rc < 0)
 		return rc;
+	l.busy = site->busy;
+	l.busy_ctx = site->busy_ctx;
 	rc = link_open_library(&l, options, home, SWEEP_OPEN_MS, &done, err);
 	if (rc == 0)
 		rc = link_order_name(&l, ENG_REMOVE, name, SWEEP_REMOVE_MS, &done, err);
@@ -188,21 +190,21 @@ static int remove_box(
 	return rc;
 }
 
-int boxlite_remove(const struct place *place, const struct driver_options *options,
-    const char *name, struct err *err)
+int boxlite_remove(const struct driver_site *site, const struct place *place,
+    const struct driver_options *options, const char *name, struct err *err)
 {
 	FD_SCOPED int lock = -1;
 	char home[PLACE_LEN];
 	int rc;
 
 	if (place->remote)
-		return remove_box(options, "", name, err);
+		return remove_box(site, options, "", name, err);
 	rc = place_home(place, name, home);
 	if (rc == 0)
 		rc = lock_home(home, &lock);
 	if (rc <= 0)
 		return rc < 0 ? err_sys(err, -rc, "have the home of box %s alone", name) : 0;
-	rc = remove_box(options, home, name, err);
+	rc = remove_box(site, options, home, name, err);
 	if (rc < 0)
 		return rc;
 	rc = record_remove_tree(AT_FDCWD, home);
@@ -230,7 +232,9 @@ int boxlite_cleanup(
 	if (rc < 0)
 		return err_sys(err, -rc, "end the sbx-boxlite of box %s", name);
 	FAULT_POINT("driver.boxlite.cleanup.killed");
-	if (boxlite_remove(&place, &site->options, name, &why) < 0)
+	if (site->busy)
+		site->busy(site->busy_ctx); /* a server may take its time */
+	if (boxlite_remove(site, &place, &site->options, name, &why) < 0)
 		return err_set(err, why.code, "clean up after box %s: %s", name, why.text);
 	rc = record_remove(place.records, name);
 	FAULT_POINT("driver.boxlite.cleanup.removed");
