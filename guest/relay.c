@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -77,6 +78,28 @@ static int open_helper(const char *path)
 	return 0;
 }
 
+/* What every box has, and an image of a registry has not. Not sticky, as in other boxes: root may
+ * write what another has made there. One that is there already is left as it is. */
+static void make_directories(void)
+{
+	static const struct {
+		const char *path;
+		mode_t mode;
+	} dirs[] = {
+	    {"/mnt", 0755},
+	    {"/mnt/skills", 0777},
+	    {"/mnt/user-data", 0755},
+	    {"/mnt/user-data/outputs", 0777},
+	    {"/mnt/user-data/uploads", 0777},
+	    {"/mnt/user-data/workspace", 0777},
+	};
+
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+		if (mkdir(dirs[i].path, dirs[i].mode) == 0)
+			(void)chmod(dirs[i].path, dirs[i].mode); /* whatever the umask was */
+	}
+}
+
 int relay_enter(const char *helper)
 {
 	pid_t parent = getpid();
@@ -84,6 +107,7 @@ int relay_enter(const char *helper)
 	int rc;
 	pid_t pid;
 
+	make_directories();
 	(void)close(RELAY_HELPER_FD); /* whoever started us may have left something there */
 	rc = open_helper(helper);
 	if (rc < 0)

@@ -68,6 +68,7 @@ static void go_into_background(void)
 	(void)umask(022);
 	for (int fd = SHIM_FD_WATCH; fd <= SHIM_FD_DIR; fd++)
 		(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+	(void)close_range(SHIM_FD_DIR + 1, ~0U, 0); /* what whoever started us was given */
 }
 
 static int listen_at_box(void)

@@ -1,6 +1,9 @@
 /* The real sbx-guest behind a stream that carries text only. */
 #include "tests/unit/guest/process.h"
 
+#include <sched.h>
+#include <sys/mount.h>
+
 #include "wire/base64.h"
 
 struct relayed {
@@ -12,6 +15,14 @@ struct relayed {
 	char text[8];
 	size_t text_len; /* not yet decoded: less than four */
 };
+
+/* It makes directories for its box: not on the host that tests it. */
+static bool leave_host(void)
+{
+	return geteuid() != 0 || (unshare(CLONE_NEWNS) == 0 &&
+				     mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+				     mount("mnt", "/mnt", "tmpfs", 0, "mode=0755") == 0);
+}
 
 static struct relayed *relayed_start(const char *helper)
 {
@@ -25,6 +36,8 @@ static struct relayed *relayed_start(const char *helper)
 	r->pid = fork();
 	assert_true(r->pid >= 0);
 	if (r->pid == 0) {
+		if (!leave_host())
+			_exit(97);
 		(void)dup2(in[0], 0);
 		(void)dup2(out[1], 1);
 		execl(drive_binary(), "sbx-guest", "relay", helper, (char *)NULL);
@@ -130,12 +143,34 @@ static void test_a_helper_that_is_not_there_is_an_error(void **state)
 	assert_int_equal(WEXITSTATUS(relayed_end(r)), 1);
 }
 
+static void test_the_shared_directories_are_there(void **state)
+{
+	static const char *const names[] = {"mnt/skills", "mnt/user-data/outputs",
+	    "mnt/user-data/uploads", "mnt/user-data/workspace"};
+	struct relayed *r;
+	struct stat st;
+	char path[128];
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	r = relayed_start(drive_files());
+	assert_true(relayed_read(r, AGENT_HEAD_LEN));
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		(void)snprintf(path, sizeof(path), "/proc/%d/root/%s", (int)r->pid, names[i]);
+		assert_int_equal(stat(path, &st), 0);
+		assert_int_equal(st.st_mode, S_IFDIR | 0777);
+	}
+	assert_int_equal(relayed_end(r), 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_frames_come_as_text),
 	    cmocka_unit_test(test_it_ends_with_its_stream_and_with_its_process),
 	    cmocka_unit_test(test_without_a_helper),
+	    cmocka_unit_test(test_the_shared_directories_are_there),
 	    cmocka_unit_test(test_a_helper_that_is_not_there_is_an_error),
 	};
 
