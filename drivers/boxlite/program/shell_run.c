@@ -102,7 +102,7 @@ static int run_command(struct shell_chan *c, struct blx_error *error)
 	if (r) {
 		cmd.env_pairs = r->head.envc ? (const char *const *)pairs : NULL;
 		cmd.env_count = pairs ? (int)(2 * r->head.envc) : 0;
-		cmd.workdir = *r->cwd ? r->cwd : "/";
+		cmd.workdir = *r->cwd ? r->cwd : c->s->p->workspace ? SHELL_WORKSPACE : "/";
 		cmd.user = *r->user ? r->user : "0:0";
 		cmd.tty = (r->head.flags & AGENT_EXEC_TTY) != 0;
 	}
