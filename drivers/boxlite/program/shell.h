@@ -53,8 +53,9 @@ struct shell_chan {
 	struct text64 decoder;
 	bool told; /* STARTED was sent */
 
-	struct blx_exec *x; /* its command, NULL before it runs */
-	uint64_t ticket;    /* in notes of it */
+	struct blx_exec *x;    /* its command, NULL before it runs */
+	struct blx_exec *made; /* the same, the call thread's while `starting` */
+	uint64_t ticket;       /* in notes of it */
 	struct call start;
 	struct call write;
 	struct call drop; /* frees x, which ends what still runs */
