@@ -69,7 +69,8 @@ enum ctl_type {
 	 * sections of the configuration say, as struct driver_options has it */
 	CTL_PREPARE, /* struct ctl_prepare, fd: a memfd to write what is prepared for the image to.
 			The driver may be `auto`: the answer says which it is */
-	CTL_CLEANUP, /* struct ctl_cleanup: prove a box's processes gone, remove what it left */
+	CTL_CLEANUP, /* struct ctl_cleanup: prove a box's processes gone, remove what it left. With
+			the driver `auto`, whatever driver made it */
 	CTL_SWEEP,   /* struct ctl_prepare, fd: a memfd of names to keep, each after its CTL_KEEP_*
 			and ended by a NUL. Cleans up every box of the instance that is not among
 			them, whatever driver made it, and looks whether those are there that are to

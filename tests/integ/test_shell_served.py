@@ -50,6 +50,7 @@ class ShellServed(DaemonTest):
         self.assertEqual((r["exit_code"], r["stdout"], r["stderr"]), (3, "out\n", "err\n"))
         r = self.d.run(self.box, ["sh", "-c", "cat; echo $V; pwd"], stdin="in ", env={"V": "a = b"}, cwd="/usr")
         self.assertEqual((r["exit_code"], r["stdout"]), (0, "in a = b\n/usr\n"))
+        self.assertEqual(self.d.run(self.box, "pwd")["stdout"], "/mnt/user-data/workspace\n")
         r = self.d.run(self.box, "kill -9 $$")
         self.assertEqual((r["exit_code"], r["signal"]), (None, 9))
         r = self.d.run(self.box, "cat")  # without input it ends at once

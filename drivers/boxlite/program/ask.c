@@ -81,6 +81,15 @@ void ask_on_box(struct blx_box *box, struct blx_error *error, void *ctx)
 	ask_on_got(box, box != NULL, error, ctx);
 }
 
+void ask_on_exit(int code, void *ctx)
+{
+	struct note *n = answer_new(ctx, NULL, NULL, 0);
+
+	if (n)
+		n->number = code;
+	answer_put(ctx, n);
+}
+
 void ask_on_info(struct blx_info *info, struct blx_error *error, void *ctx)
 {
 	struct ticket *t = ctx;

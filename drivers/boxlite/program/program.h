@@ -56,8 +56,10 @@ struct program {
 	bool started;	       /* it runs, as far as we know */
 	struct blx_exec *exec; /* the agent's command */
 	struct relay relay;
-	struct shell *shell; /* serves in the agent's place */
-	bool ran;	     /* exec has ended */
+	struct blx_exec *mkdir; /* makes directories, for a moment */
+	bool workspace;		/* the box has the directory where commands begin */
+	struct shell *shell;	/* serves in the agent's place */
+	bool ran;		/* exec has ended */
 	int exit_code;
 	char errors[INBOX_TEXT]; /* the last words of its standard error */
 };
@@ -114,6 +116,7 @@ void *ask_ticket(struct ask *a);
 void ask_on_done(struct blx_error *error, void *ctx);
 void ask_on_box(struct blx_box *box, struct blx_error *error, void *ctx); /* as if created */
 void ask_on_got(struct blx_box *box, bool created, struct blx_error *error, void *ctx);
+void ask_on_exit(int code, void *ctx); /* of a command: answer->number */
 void ask_on_info(struct blx_info *info, struct blx_error *error, void *ctx);
 void ask_on_list(struct blx_info_list *list, struct blx_error *error, void *ctx);
 void ask_on_metrics(struct blx_metrics *metrics, struct blx_error *error, void *ctx);

@@ -19,6 +19,7 @@
 #include "wire/agent.h"
 
 #define SHELL_ARGS 6
+#define SHELL_WORKSPACE "/mnt/user-data/workspace" /* as guest/command_plan.c has it */
 #define SHELL_INPUT_MAX (AGENT_WINDOW + AGENT_PAYLOAD_MAX)
 #define SHELL_TEXT_MAX 8192U
 
@@ -52,8 +53,9 @@ struct shell_chan {
 	struct text64 decoder;
 	bool told; /* STARTED was sent */
 
-	struct blx_exec *x; /* its command, NULL before it runs */
-	uint64_t ticket;    /* in notes of it */
+	struct blx_exec *x;    /* its command, NULL before it runs */
+	struct blx_exec *made; /* the same, the call thread's while `starting` */
+	uint64_t ticket;       /* in notes of it */
 	struct call start;
 	struct call write;
 	struct call drop; /* frees x, which ends what still runs */

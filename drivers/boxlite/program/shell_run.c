@@ -102,11 +102,11 @@ static int run_command(struct shell_chan *c, struct blx_error *error)
 	if (r) {
 		cmd.env_pairs = r->head.envc ? (const char *const *)pairs : NULL;
 		cmd.env_count = pairs ? (int)(2 * r->head.envc) : 0;
-		cmd.workdir = *r->cwd ? r->cwd : "/";
+		cmd.workdir = *r->cwd ? r->cwd : c->s->p->workspace ? SHELL_WORKSPACE : "/";
 		cmd.user = *r->user ? r->user : "0:0";
 		cmd.tty = (r->head.flags & AGENT_EXEC_TTY) != 0;
 	}
-	code = c->s->p->api.exec(c->s->p->box, &cmd, &c->x, error);
+	code = c->s->p->api.exec(c->s->p->box, &cmd, &c->made, error);
 	free(pairs);
 	free(copy);
 	return code;
@@ -121,11 +121,11 @@ static int run_register(struct shell_chan *c, struct blx_error *error)
 	if (!x)
 		return 1; /* Internal */
 	*x = (struct run_ctx){.inbox = c->s->p->inbox, .ticket = c->ticket};
-	code = api->on_stdout(c->x, on_output, x, error);
+	code = api->on_stdout(c->made, on_output, x, error);
 	if (code == BLX_OK && api->on_stderr)
-		code = api->on_stderr(c->x, on_errors, x, error);
+		code = api->on_stderr(c->made, on_errors, x, error);
 	if (code == BLX_OK)
-		code = api->on_exit(c->x, on_exit_code, x, error);
+		code = api->on_exit(c->made, on_exit_code, x, error);
 	if (code != BLX_OK)
 		c->why[0] = '\0'; /* x stays: a callback may still come */
 	return code;
@@ -174,6 +174,7 @@ static void run_started(struct call *call)
 	const uint32_t nobody_knows = 0;
 
 	c->starting = false;
+	c->x = c->made;
 	if (c->code != BLX_OK && !c->ended) {
 		shell_chan_fail(c, AGENT_E_EXEC, c->why);
 		return;
