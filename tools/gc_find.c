@@ -136,7 +136,7 @@ static void read_as(uid_t uid)
 		errno = 0;
 }
 
-void gc_judge(struct gc_instance *i)
+static void judge(struct gc_instance *i)
 {
 	uid_t own = geteuid();
 	struct err why = {.text = ""};
@@ -333,7 +333,7 @@ int gc_find(const struct gc_query *q, struct gc_list *out)
 		return -ENOMEM;
 	}
 	for (size_t n = 0; n < list.count; n++)
-		gc_judge(&list.items[n]);
+		judge(&list.items[n]);
 	*out = list;
 	return 0;
 }
