@@ -103,9 +103,6 @@ static int prepare_image(struct sbxd *s, struct err *err)
 	rc = await(s, &a, err);
 	if (rc < 0)
 		return rc;
-	s->pauses = a.answer.pauses != 0;
-	(void)strlcpy(s->driver, a.answer.driver, sizeof(s->driver));
-	(void)strlcpy(s->isolation, a.answer.isolation, sizeof(s->isolation));
 	if (a.answer.warning[0])
 		log_warn("driver %s: %s", s->driver, a.answer.warning);
 	return 0;

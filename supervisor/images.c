@@ -64,12 +64,23 @@ static void image_free(struct image *i)
 	free(i);
 }
 
+/* Before anybody boots a box of it: with `auto` the first answer says what makes boxes. */
+static void note_driver(struct sbxd *s, const struct ctl_done *done)
+{
+	s->pauses = done->pauses != 0;
+	if (*done->driver)
+		(void)strlcpy(s->driver, done->driver, sizeof(s->driver));
+	(void)strlcpy(s->isolation, done->isolation, sizeof(s->isolation));
+}
+
 static void on_prepared(struct sbxd *s, void *ctx, const struct ctl_done *done)
 {
 	struct image *i = ctx;
 	struct image_wait *w;
 
 	i->ready = done->code == 0;
+	if (i->ready)
+		note_driver(s, done);
 	if (!i->ready) {
 		log_error("image %s: %s", i->name, done->text);
 		image_forget(i);

@@ -80,6 +80,7 @@ static const struct ctl_shape shapes[] = {
 	{SITE_TEXTS(ctl_cleanup), TEXT(ctl_cleanup, name)}},
     [CTL_SWEEP] = {"sweep", TAIL_STRINGS, sizeof(struct ctl_prepare), true, PREPARE_TEXTS},
     [CTL_FINISH] = {"finish", TAIL_STRINGS, sizeof(struct ctl_prepare), false, PREPARE_TEXTS},
+    [CTL_BUSY] = {"busy", TAIL_NONE, 0, false, {{0, 0}}},
     [CTL_DONE] = {"done", TAIL_NONE, sizeof(struct ctl_done), false,
 	{TEXT(ctl_done, driver), TEXT(ctl_done, isolation), TEXT(ctl_done, warning),
 	    TEXT(ctl_done, text)}},

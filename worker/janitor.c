@@ -27,6 +27,14 @@
 
 #define DRIVER_AUTO "auto"
 
+/* A driver is at it still: sbxd is not to think that we hang. That it cannot be told is no harm. */
+static void janitor_busy(void *ctx)
+{
+	const struct ctl_msg *msg = ctx;
+
+	(void)ctl_send(CTL_FD_CONTROL, CTL_BUSY, msg->head.seq, 0, NULL, NULL, 0, -1);
+}
+
 static struct driver_site janitor_site(const struct ctl_msg *msg, int prepared)
 {
 	const struct ctl_site *site = &msg->body.prepare.site;
@@ -38,6 +46,8 @@ static struct driver_site janitor_site(const struct ctl_msg *msg, int prepared)
 	    .uid_base = site->uid_base,
 	    .prepared = prepared,
 	    .options = {.data = (const char *)msg->tail, .len = msg->tail_len},
+	    .busy = janitor_busy,
+	    .busy_ctx = (void *)(uintptr_t)msg, /* only read */
 	};
 }
 
@@ -103,14 +113,29 @@ static int janitor_prepare(const struct driver_site *site, const union ctl_body 
 	return rc == 0 ? janitor_prepare_with(driver, site, order->image, done, err) : rc;
 }
 
+/* Who made it is not known: a place was reserved for it, and perhaps no more. */
+static int janitor_cleanup_any(
+    const struct driver_site *site, const struct ctl_cleanup *c, struct err *err)
+{
+	const struct driver *driver;
+	int rc = 0;
+
+	for (unsigned int n = 0; rc == 0 && (driver = driver_at(n)); n++)
+		rc = driver->cleanup(site, c->name, c->box_pid, c->box_start, err);
+	return rc;
+}
+
 static int janitor_cleanup(const struct driver_site *site, const union ctl_body *body,
     struct ctl_done *done, struct err *err)
 {
 	const struct ctl_cleanup *c = &body->cleanup;
 	const struct driver *driver = NULL;
-	int rc = janitor_driver(&c->site, &driver, err);
+	int rc;
 
 	(void)done;
+	if (!strcmp(c->site.driver, DRIVER_AUTO))
+		return janitor_cleanup_any(site, c, err);
+	rc = janitor_driver(&c->site, &driver, err);
 	return rc == 0 ? driver->cleanup(site, c->name, c->box_pid, c->box_start, err) : rc;
 }
 

@@ -82,6 +82,7 @@ static const struct {
     {CTL_CLEANUP, sizeof(struct ctl_cleanup), "qemu.accel=tcg", false, "cleanup"},
     {CTL_SWEEP, sizeof(struct ctl_prepare), "qemu.accel=tcg", true, "sweep"},
     {CTL_FINISH, sizeof(struct ctl_prepare), "qemu.accel=tcg", false, "finish"},
+    {CTL_BUSY, 0, NULL, false, "busy"},
     {CTL_DONE, sizeof(struct ctl_done), NULL, false, "done"},
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
