@@ -57,9 +57,6 @@ struct gc_query {
 int gc_find(const struct gc_query *q, struct gc_list *out);
 void gc_free(struct gc_list *list);
 
-/* Judges an instance again. */
-void gc_judge(struct gc_instance *i);
-
 /* ---- gc_holders.c: processes ---- */
 
 /*

@@ -128,30 +128,33 @@ static bool judge_cgroups(struct gc_instance *i)
 }
 
 /* The table is believed if it is its reader's own: root reads another user's as that one. Where
- * that fails, it is not believed, and left alone. */
+ * that fails, it is not believed, and left alone. What a link in that user's directory leads to is
+ * not for root to connect to. */
 static void read_as(uid_t uid)
 {
 	if (geteuid() != uid && seteuid(uid) < 0)
 		errno = 0;
 }
 
-void gc_judge(struct gc_instance *i)
+static void judge(struct gc_instance *i)
 {
 	uid_t own = geteuid();
 	struct err why = {.text = ""};
 	enum segment_verdict table;
 	pid_t worker = 0;
+	bool served;
 
 	read_as(i->uid);
 	table = segment_probe(i->paths.shm_name, &why);
 	if (table == SEGMENT_ORPHANED)
 		worker = worker_in_table(i);
+	served = i->has_runtime && geteuid() == i->uid && listens(i->paths.socket);
 	read_as(own);
 
 	i->has_table = table != SEGMENT_ABSENT;
 	if (table == SEGMENT_LIVE)
 		(void)say(i, GC_LIVE, why.text);
-	else if (i->has_runtime && listens(i->paths.socket))
+	else if (served)
 		(void)say(i, GC_LIVE, "somebody listens at its socket");
 	else if (table == SEGMENT_FOREIGN && why.code == EPERM)
 		(void)say(i, GC_UNKNOWN, why.text);
@@ -330,7 +333,7 @@ int gc_find(const struct gc_query *q, struct gc_list *out)
 		return -ENOMEM;
 	}
 	for (size_t n = 0; n < list.count; n++)
-		gc_judge(&list.items[n]);
+		judge(&list.items[n]);
 	*out = list;
 	return 0;
 }

@@ -1,10 +1,12 @@
 /*
- * host_program: the other programs of this build, run for their output. sbxctl.
+ * host_program: the other programs of this build, and parts of this one as another user, run for
+ * their output. sbxctl.
  */
 #ifndef SBXD_TOOLS_HOST_PROGRAM_H
 #define SBXD_TOOLS_HOST_PROGRAM_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "lib/buf.h"
 #include "lib/err.h"
@@ -19,5 +21,15 @@ int host_program_find(const char *name, char *out, size_t size, struct err *err)
  * -ETIMEDOUT, -EINTR (a signal ended it) or -errno.
  */
 int host_program_run(char *const argv[], uint64_t deadline, struct buf *out, struct buf *errors);
+
+/*
+ * Root only: runs fn in a process that has become that user, without a terminal, and collects what
+ * it writes to fd, as far as *out has room. What that user does to it, and says through it, is that
+ * one's word. It is killed at the deadline. 0, -EIO (fn failed, or a signal ended it), -ETIMEDOUT
+ * or -errno.
+ */
+typedef int host_program_fn(void *ctx, int fd);
+int host_program_call_as(
+    uid_t uid, host_program_fn *fn, void *ctx, uint64_t deadline, struct buf *out);
 
 #endif

@@ -74,6 +74,23 @@ static int janitor_prepare_with(const struct driver *driver, const struct driver
 	return 0;
 }
 
+static int janitor_find(void *ctx, const char *name)
+{
+	(void)ctx;
+	(void)name;
+	return 1;
+}
+
+/* Of a driver that could not, nothing of its trial stays; but what it keeps for boxes that an
+ * earlier supervisor made with it is theirs. */
+static void janitor_take_back(const struct driver *driver, const struct driver_site *site)
+{
+	struct err err;
+
+	if (driver->list(site, janitor_find, NULL) == 0)
+		(void)driver->finish(site, &err); /* why it could not is what is told */
+}
+
 /* The first driver that takes such an image and can make boxes of it here. */
 static int janitor_prepare_any(
     const struct driver_site *site, const char *image, struct ctl_done *done, struct err *err)
@@ -89,7 +106,7 @@ static int janitor_prepare_any(
 			continue;
 		if (janitor_prepare_with(driver, site, image, done, &one) == 0)
 			return 0;
-		(void)driver->finish(site, &(struct err){0}); /* nothing of its trial stays */
+		janitor_take_back(driver, site);
 		if (len < sizeof(why.text))
 			len += (size_t)snprintf(why.text + len, sizeof(why.text) - len, "%s%s: %s",
 			    len ? "; " : "", driver->name, one.text);
