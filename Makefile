@@ -40,8 +40,10 @@ say = $(if $(V),,@echo '  $(1)	$@')
 
 # ---- sources -------------------------------------------------------------------------------------------------------
 
-LIB_SRC := lib/buf.c lib/clock.c lib/env.c lib/err.c lib/fault.c lib/fd.c lib/log.c lib/loop.c lib/proc.c lib/utf8.c
-DIGEST_SRC := lib/digest.c lib/identity.c lib/paths.c
+LIB_SRC := lib/buf.c lib/clock.c lib/env.c lib/err.c lib/fault.c lib/fd.c \
+	lib/image_ref.c \
+	lib/log.c lib/loop.c lib/proc.c lib/utf8.c
+DIGEST_SRC := lib/digest.c lib/digest_random.c lib/identity.c lib/paths.c
 SHM_SRC := shm/event.c shm/hist.c shm/index.c shm/lease.c shm/names.c shm/reader.c shm/repair.c shm/ring.c \
 	shm/scope_lock.c shm/segment.c shm/segment_attach.c shm/segment_check.c shm/segment_rebuild.c \
 	shm/segment_validate.c shm/slot.c shm/warm.c
@@ -49,6 +51,20 @@ WIRE_SRC := wire/agent.c wire/api_error.c wire/base64.c wire/control.c wire/entr
 	wire/http_engine.c wire/http_fields.c wire/http_parse.c wire/http_query.c wire/http_reply.c wire/http_uri.c \
 	wire/json_in.c wire/json_out.c wire/rendezvous.c wire/websocket.c wire/websocket_handshake.c
 DRIVER_SRC := drivers/driver_site.c \
+	drivers/image/jail.c \
+	drivers/image/jail_root.c \
+	drivers/image/manifest.c \
+	drivers/image/note.c \
+	drivers/image/pull.c \
+	drivers/image/pull_fetch.c \
+	drivers/image/pull_layout.c \
+	drivers/image/pull_unpack.c \
+	drivers/image/root.c \
+	drivers/image/run.c \
+	drivers/image/settings.c \
+	drivers/image/store.c \
+	drivers/image/tree.c \
+	drivers/image/trim.c \
 	drivers/record.c \
 	drivers/namespace/adopt.c drivers/namespace/cgroup.c drivers/namespace/cgroup_find.c \
 	drivers/namespace/cgroup_site.c drivers/namespace/child.c drivers/namespace/filter.c \
@@ -56,7 +72,8 @@ DRIVER_SRC := drivers/driver_site.c \
 	drivers/namespace/layer_note.c drivers/namespace/namespace.c drivers/namespace/prepare.c \
 	drivers/namespace/probe.c drivers/namespace/rootfs.c drivers/namespace/site.c drivers/namespace/start.c \
 	drivers/namespace/start_setup.c \
-	drivers/namespace/sweep.c drivers/namespace/userns.c drivers/registry.c
+	drivers/namespace/sweep.c drivers/namespace/userns.c drivers/registry.c \
+	lib/digest.c
 WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worker/agent_pipe.c worker/arg_limits.c \
 	worker/boot.c worker/box.c worker/box_adopt.c worker/box_check.c worker/box_end.c worker/box_stop.c \
 	worker/command_request.c worker/confine.c worker/confine_filter.c worker/conn.c worker/conn_body.c \
@@ -69,7 +86,9 @@ WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worke
 	worker/exec_start.c worker/files_download.c worker/files_glob.c worker/files_grep.c \
 	worker/files_helper.c worker/files_json.c worker/files_list.c worker/files_path.c worker/files_path_request.c \
 	worker/files_query.c worker/files_read.c worker/files_remove.c worker/files_tar.c worker/files_upload.c \
-	worker/files_walk.c worker/files_write.c worker/janitor.c worker/op.c worker/report.c worker/route.c \
+	worker/files_walk.c worker/files_write.c \
+	worker/image_order.c \
+	worker/janitor.c worker/op.c worker/report.c worker/route.c \
 	worker/run.c worker/run_buffer.c worker/run_request.c worker/run_stream.c worker/service.c worker/tar_head.c \
 	worker/tar_in.c worker/tar_in_member.c worker/tar_out.c
 POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_due.c supervisor/pool_lease.c \
