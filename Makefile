@@ -105,11 +105,16 @@ CONFIG_SRC := supervisor/config.c supervisor/config_env.c \
 	supervisor/yaml_file.c
 SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_box.c supervisor/api_box_end.c \
 	supervisor/api_box_list.c supervisor/api_box_order.c supervisor/api_config.c supervisor/api_events.c \
-	supervisor/api_images.c supervisor/api_make.c supervisor/api_me.c supervisor/api_metrics.c \
+	supervisor/api_images.c \
+	supervisor/api_images_change.c \
+	supervisor/api_make.c supervisor/api_me.c supervisor/api_metrics.c \
 	supervisor/api_openmetrics.c supervisor/api_pool.c supervisor/api_spec.c supervisor/api_unsupported.c \
 	supervisor/auth.c supervisor/client.c supervisor/client_handover.c supervisor/client_read.c \
 	supervisor/client_reply.c supervisor/client_stream.c supervisor/client_tcp.c supervisor/driver_start.c \
-	supervisor/idempotency.c supervisor/images.c supervisor/janitor_link.c supervisor/lifecycle.c \
+	supervisor/idempotency.c \
+	supervisor/image_job.c \
+	supervisor/image_wait.c \
+	supervisor/images.c supervisor/janitor_link.c supervisor/lifecycle.c \
 	supervisor/listen.c supervisor/listen_tcp.c supervisor/listen_unix.c supervisor/make_request.c \
 	supervisor/making.c supervisor/notify.c supervisor/perform.c \
 	supervisor/perform_clean.c \

@@ -56,6 +56,29 @@ static size_t unquote(const char *line, size_t len, char *out, size_t size)
 	return n;
 }
 
+/* What the programs say before they come to the point, each time: which image it is about. */
+static const char *skip_known(const char *text)
+{
+	static const struct {
+		const char *begin;
+		const char *end;
+	} known[] = {
+	    {"Error parsing image name ", "\": "},
+	    {"initializing source ", ": "},
+	    {"Error retrieving manifest for image: ", ""},
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		size_t len = strlen(known[i].begin);
+		const char *end = strncmp(text, known[i].begin, len) ? NULL
+								     : strstr(text + len, known[i].end);
+
+		if (end)
+			text = end + strlen(known[i].end);
+	}
+	return text;
+}
+
 void image_run_reason(const char *said, char *out, size_t size)
 {
 	char text[SAID_MAX];
@@ -65,6 +88,7 @@ void image_run_reason(const char *said, char *out, size_t size)
 	size_t n = unquote(line, len, text, sizeof(text));
 
 	from += strspn(from, " \t");
+	from = skip_known(from);
 	n -= (size_t)(from - text);
 	/* The end is what is particular. */
 	if (n >= size)
