@@ -49,7 +49,9 @@ SHM_SRC := shm/event.c shm/hist.c shm/index.c shm/lease.c shm/names.c shm/reader
 	shm/segment_validate.c shm/slot.c shm/warm.c
 WIRE_SRC := wire/agent.c wire/api_error.c wire/base64.c wire/control.c wire/entry.c wire/http_chunk.c \
 	wire/http_engine.c wire/http_fields.c wire/http_parse.c wire/http_query.c wire/http_reply.c wire/http_uri.c \
-	wire/json_in.c wire/json_out.c wire/rendezvous.c wire/websocket.c wire/websocket_handshake.c
+	wire/json_in.c wire/json_out.c wire/rendezvous.c \
+	wire/tar_head.c \
+	wire/websocket.c wire/websocket_handshake.c
 DRIVER_SRC := drivers/driver_site.c \
 	drivers/image/jail.c \
 	drivers/image/jail_root.c \
@@ -74,7 +76,8 @@ DRIVER_SRC := drivers/driver_site.c \
 	drivers/namespace/start_setup.c \
 	drivers/namespace/sweep.c drivers/namespace/userns.c drivers/registry.c \
 	lib/digest.c
-WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worker/agent_pipe.c worker/arg_limits.c \
+WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worker/agent_pipe.c \
+	worker/agent_pour.c worker/arg_limits.c \
 	worker/boot.c worker/box.c worker/box_adopt.c worker/box_check.c worker/box_end.c worker/box_stop.c \
 	worker/command_request.c worker/confine.c worker/confine_filter.c worker/conn.c worker/conn_body.c \
 	worker/conn_open.c worker/conn_reply.c worker/conn_upgrade.c worker/conn_ws.c worker/control_link.c \
@@ -88,8 +91,8 @@ WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worke
 	worker/files_query.c worker/files_read.c worker/files_remove.c worker/files_tar.c worker/files_upload.c \
 	worker/files_walk.c worker/files_write.c \
 	worker/image_order.c \
-	worker/janitor.c worker/op.c worker/report.c worker/route.c \
-	worker/run.c worker/run_buffer.c worker/run_request.c worker/run_stream.c worker/service.c worker/tar_head.c \
+	worker/janitor.c worker/offline.c worker/op.c worker/report.c worker/route.c \
+	worker/run.c worker/run_buffer.c worker/run_request.c worker/run_stream.c worker/service.c \
 	worker/tar_in.c worker/tar_in_member.c worker/tar_out.c
 POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_due.c supervisor/pool_lease.c \
 	supervisor/pool_life.c supervisor/pool_made.c supervisor/pool_past.c supervisor/pool_queue.c \
@@ -122,49 +125,65 @@ SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_bo
 	supervisor/reconcile.c supervisor/record.c supervisor/restore.c supervisor/routes.c supervisor/service.c \
 	supervisor/settings.c supervisor/spawn.c supervisor/usage.c supervisor/worker_adopt.c supervisor/worker_link.c \
 	supervisor/worker_msg.c supervisor/worker_start.c
-GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_path.c guest/file_read.c \
-	guest/file_sync.c guest/file_write.c guest/kill.c guest/mux.c guest/mux_input.c guest/out.c guest/path.c \
-	guest/shim.c guest/shim_run.c guest/sink.c guest/stop.c guest/sys_clone.c guest/text.c guest/tree.c \
-	guest/users.c
+GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_path.c guest/file_pour.c \
+	guest/file_read.c guest/file_sync.c guest/file_target.c guest/file_write.c guest/kill.c guest/mux.c \
+	guest/mux_input.c guest/mux_receive.c guest/out.c guest/path.c guest/shim.c guest/shim_run.c guest/sink.c \
+	guest/stop.c guest/sys_clone.c guest/text.c guest/tree.c guest/users.c
 FILES_SRC := guest/files/emit.c guest/files/glob.c guest/files/grep.c guest/files/ignore.c guest/files/lines.c \
 	guest/files/list.c guest/files/match.c guest/files/options.c guest/files/pack.c guest/files/pack_file.c \
 	guest/files/pack_links.c guest/files/regex.c guest/files/remove.c guest/files/root.c guest/files/unpack.c \
 	guest/files/unpack_dest.c guest/files/unpack_dirs.c guest/files/unpack_file.c guest/files/walk.c \
 	guest/files/walk_names.c
-CTL_SRC := tools/cli_boxes.c tools/cli_call.c tools/cli_command.c tools/cli_doctor.c tools/cli_events.c \
-	tools/cli_events_ask.c tools/cli_options.c tools/cli_pool.c tools/cli_print.c tools/cli_ps.c tools/cli_run.c \
-	tools/cli_shm.c tools/cli_signals.c tools/cli_stream.c tools/cli_token.c tools/cli_view.c \
-	tools/doctor_cgroup.c tools/doctor_host.c tools/doctor_left.c tools/httpc.c tools/sbxctl.c
+CTL_SRC := tools/answer.c \
+	tools/cli_attach.c tools/cli_attach_guard.c tools/cli_attach_start.c tools/cli_boxes.c tools/cli_call.c \
+	tools/cli_cat.c tools/cli_command.c tools/cli_complete.c tools/cli_complete_box.c tools/cli_complete_read.c \
+	tools/cli_completion.c tools/cli_cp.c tools/cli_cp_in.c tools/cli_cp_out.c tools/cli_doctor.c \
+	tools/cli_events.c tools/cli_events_ask.c tools/cli_files.c tools/cli_gc.c tools/cli_grid.c tools/cli_help.c \
+	tools/cli_options.c tools/cli_pack.c tools/cli_pack_links.c tools/cli_place.c tools/cli_pool.c \
+	tools/cli_print.c tools/cli_progress.c tools/cli_ps.c tools/cli_run.c tools/cli_search.c tools/cli_session.c \
+	tools/cli_shm.c tools/cli_show.c tools/cli_signals.c tools/cli_stream.c tools/cli_table.c \
+	tools/cli_terminal.c tools/cli_token.c tools/cli_transfer.c tools/cli_unpack.c tools/cli_view.c \
+	tools/doctor_access.c tools/doctor_cgroup.c tools/doctor_host.c tools/doctor_kernel.c tools/doctor_left.c \
+	tools/doctor_programs.c tools/gc_find.c tools/gc_holders.c tools/gc_remove.c tools/host_cgroup.c tools/host_cgroup_held.c \
+	tools/host_program.c tools/httpc.c tools/httpc_send.c tools/sbxctl.c tools/top_text.c tools/ws_client.c
 
 TOP_SRC := tools/sbxtop.c tools/top_act.c tools/top_app.c tools/top_batch.c tools/top_columns.c tools/top_cpu.c \
 	tools/top_details.c tools/top_events.c tools/top_input.c tools/top_json.c tools/top_layout.c tools/top_line.c \
 	tools/top_model.c tools/top_options.c tools/top_panel.c tools/top_prompt.c tools/top_replay.c tools/top_rows.c \
 	tools/top_screen.c tools/top_session.c tools/top_settings.c tools/top_summary.c tools/top_table.c \
 	tools/top_text.c tools/top_view.c
-TOP_NEEDS := tools/cli_call.c tools/cli_print.c tools/cli_view.c tools/httpc.c
+TOP_NEEDS := tools/answer.c tools/cli_call.c tools/cli_print.c tools/cli_view.c tools/httpc.c tools/httpc_send.c
 
 SIM_SRC := tests/sim/actors.c tests/sim/check.c tests/sim/clients.c tests/sim/ledger.c tests/sim/made.c \
 	tests/sim/main.c tests/sim/schedule.c tests/sim/shadow.c tests/sim/shell.c tests/sim/successor.c \
 	tests/sim/table.c tests/sim/trace.c tests/sim/workers.c tests/sim/world.c
 SIM_NEEDS := lib/clock.c lib/fault.c lib/log.c lib/utf8.c shm/scope_lock.c shm/slot.c
-BENCH_SRC := tests/bench/bench.c tests/bench/bench_acquire.c tests/bench/bench_base.c tests/bench/bench_box.c \
-	tests/bench/bench_calls.c tests/bench/bench_counter.c tests/bench/bench_daemon.c tests/bench/bench_dir.c \
-	tests/bench/bench_events.c tests/bench/bench_exec.c tests/bench/bench_files.c tests/bench/bench_flat.c \
-	tests/bench/bench_fleet.c tests/bench/bench_http.c tests/bench/bench_recovery.c tests/bench/bench_report.c \
-	tests/bench/bench_restart.c tests/bench/bench_tar.c tests/bench/bench_top.c
+BENCH_SRC := tools/bench_acquire.c tools/bench_base.c tools/bench_box.c tools/bench_bundle.c tools/bench_calls.c \
+	tools/bench_client.c tools/bench_compare.c tools/bench_counter.c tools/bench_daemon.c tools/bench_dir.c \
+	tools/bench_end.c tools/bench_events.c tools/bench_exec.c tools/bench_fault.c tools/bench_files.c \
+	tools/bench_flat.c tools/bench_fleet.c tools/bench_http.c tools/bench_keeper.c tools/bench_limits.c \
+	tools/bench_options.c tools/bench_peer.c tools/bench_plan.c tools/bench_plot.c tools/bench_ratios.c tools/bench_recovery.c \
+	tools/bench_restart.c tools/bench_row.c tools/bench_rows.c tools/bench_run.c tools/bench_samples.c tools/bench_scale.c \
+	tools/bench_summarize.c tools/bench_summary.c tools/bench_table.c tools/bench_tar.c tools/bench_top.c \
+	tools/bench_turn.c tools/bench_turns.c tools/sbxbench.c
+
+BENCH_NEEDS := $(filter-out tools/sbxtop.c,$(TOP_SRC)) $(TOP_NEEDS) tools/cli_signals.c
 
 SBXD_SRC := $(SUPERVISOR_SRC) $(POOL_SRC) $(CONFIG_SRC)
 
 # ---- programs ------------------------------------------------------------------------------------------------------
 
 OBJ := build/obj
-PROGRAMS := build/sbxd build/sbx-worker build/sbx-guest build/sbx-files build/sbxctl build/sbxtop
+PROGRAMS := build/sbxd build/sbx-worker build/sbx-guest build/sbx-files build/sbxctl build/sbxtop build/sbxbench
 
 CORE_SRC := $(LIB_SRC) $(SHM_SRC) $(WIRE_SRC)
 WORKER_LIBS := -larchive -ljansson $(HTTP_LIBS) -lseccomp -lcrypto -pthread
 SBXD_LIBS := -ljansson $(HTTP_LIBS) -lyaml -lbsd -lcrypto -pthread
-CTL_LIBS := -ljansson $(HTTP_LIBS) -lbsd -lcrypto -pthread
-TOP_LIBS := -lncursesw -ltinfo $(CTL_LIBS)
+CALL_LIBS := -ljansson $(HTTP_LIBS) -lbsd -lcrypto -pthread
+# As a shared object it would load a dozen others each time; of the static one only tar is taken.
+CTL_LIBS := -l:libarchive.a $(CALL_LIBS)
+TOP_LIBS := -lncursesw -ltinfo $(CALL_LIBS)
+BENCH_LIBS := $(TOP_LIBS) -lm
 obj = $(patsubst %.c,$(OBJ)/%.o,$(1))
 
 .PHONY: all
@@ -185,6 +204,10 @@ build/sbxctl: $(call obj,$(CTL_SRC) $(CORE_SRC) $(DIGEST_SRC))
 build/sbxtop: $(call obj,$(TOP_SRC) $(TOP_NEEDS) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)
 	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(TOP_LIBS)
+
+build/sbxbench: $(call obj,$(BENCH_SRC) $(BENCH_NEEDS) $(CORE_SRC) $(DIGEST_SRC))
+	$(call say,LINK)
+	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(BENCH_LIBS)
 
 $(OBJ)/%.o: %.c
 	@mkdir -p $(@D)
@@ -230,14 +253,14 @@ CHK_LDFLAGS := -pie $(if $(SAN),-fsanitize=$(SAN))
 chk = $(patsubst %.c,$(CHK)/obj/%.o,$(1))
 
 TESTED_SRC := $(CORE_SRC) $(DIGEST_SRC) $(DRIVER_SRC) $(WORKER_SRC) $(SBXD_SRC) $(GUEST_SRC) $(FILES_SRC) \
-	$(filter-out tools/sbxctl.c tools/sbxtop.c,$(CTL_SRC) $(TOP_SRC))
+	$(filter-out tools/sbxctl.c tools/sbxtop.c tools/sbxbench.c,$(CTL_SRC) $(TOP_SRC) $(BENCH_SRC))
 # Threads meet in the table and in the log. What starts whole processes gains nothing from SAN=thread.
 SAN_THREAD := $(filter thread,$(SAN))
 UNIT_DIRS := $(if $(SAN_THREAD),lib shm supervisor tools wire,*)
 UNIT_SRC := $(sort $(wildcard $(UNIT_DIRS:%=tests/unit/%/test_*.c)))
 UNIT_BIN := $(patsubst tests/%.c,$(CHK)/%,$(UNIT_SRC))
 TEST_LIBS := -lcmocka -larchive -lncursesw -ltinfo -ljansson $(HTTP_LIBS) -lpcre2-8 -lyaml -lbsd -lcrypto -lseccomp \
-	-lwslay -pthread
+	-lwslay -lm -pthread
 
 $(CHK)/sbxd: $(call chk,supervisor/main.c $(SBXD_SRC) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)
@@ -254,6 +277,10 @@ $(CHK)/sbxctl: $(call chk,$(CTL_SRC) $(CORE_SRC) $(DIGEST_SRC))
 $(CHK)/sbxtop: $(call chk,$(TOP_SRC) $(TOP_NEEDS) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)
 	$(Q)$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^ $(TOP_LIBS)
+
+$(CHK)/sbxbench: $(call chk,$(BENCH_SRC) $(BENCH_NEEDS) $(CORE_SRC) $(DIGEST_SRC))
+	$(call say,LINK)
+	$(Q)$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^ $(BENCH_LIBS)
 
 $(CHK)/sbx-guest $(CHK)/sbx-files: $(CHK)/%: build/%
 	@mkdir -p $(@D)
@@ -356,7 +383,7 @@ fuzz: $(FUZZ_BIN)
 
 # ---- tests ---------------------------------------------------------------------------------------------------------
 
-CHECK_PROGRAMS := $(CHK)/sbxd $(CHK)/sbx-worker $(CHK)/sbx-guest $(CHK)/sbx-files $(CHK)/sbxctl $(CHK)/sbxtop
+CHECK_PROGRAMS := $(CHK)/sbxd $(CHK)/sbx-worker $(CHK)/sbx-guest $(CHK)/sbx-files $(CHK)/sbxctl $(CHK)/sbxtop $(CHK)/sbxbench
 INTEG := $(sort $(patsubst tests/integ/%.py,%,$(wildcard tests/integ/test_*.py)))
 
 # What check runs after building. Sanitized programs do not run under valgrind.
@@ -383,7 +410,7 @@ integ: check-programs
 # sbxd under valgrind, over the integration tests whose daemon is not restarted (tests/valgrind/pidfd.c says why).
 VALGRIND := valgrind --error-exitcode=99 --leak-check=full --track-fds=yes --trace-children=no
 VALGRIND_TESTS := $(filter-out test_config test_config_api test_limits test_metrics test_user test_restart \
-	test_reports test_behaviour test_boxes_restart test_exec_restart test_tcp_restart test_tcp_start,$(INTEG))
+	test_reports test_behaviour test_bench test_boxes_restart test_exec_restart test_tcp_restart test_tcp_start,$(INTEG))
 VALGRIND_SHORT := test_main_job test_run test_faults
 
 $(CHK)/valgrind_pidfd.so: tests/valgrind/pidfd.c
@@ -439,16 +466,11 @@ deps:
 
 # ---- benchmarks ----------------------------------------------------------------------------------------------------
 
-BENCH_NEEDS := $(filter-out tools/sbxtop.c,$(TOP_SRC)) $(TOP_NEEDS) $(CORE_SRC) $(DIGEST_SRC)
-
-build/sbx-bench: $(call obj,$(BENCH_SRC) $(BENCH_NEEDS))
-	$(call say,LINK)
-	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(TOP_LIBS)
-
-# What takes seconds; WHAT="restart flat": those sections, with BOXES= boxes.
+# A fixed selection, written to docs/benchmarks.md and quoted in README.md; SCOPES=10,100: so many, and not up to 10,000.
+# WHAT="restart flat": those sections of `sbxbench ratios`, printed, with BOXES= boxes.
 .PHONY: bench
-bench: all build/sbx-bench
-	$(Q)build/sbx-bench $(if $(BOXES),-n $(BOXES)) $(WHAT)
+bench: all
+	$(Q)$(if $(WHAT),build/sbxbench ratios $(if $(BOXES),--boxes $(BOXES)) $(WHAT),tools/benchmarks.sh $(if $(SCOPES),--scopes $(SCOPES)))
 
 # ---- keeping house -------------------------------------------------------------------------------------------------
 
@@ -472,10 +494,13 @@ compdb:
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/sbxd
-	install -m 755 build/sbxd build/sbxctl build/sbxtop $(DESTDIR)$(PREFIX)/bin
+	install -m 755 build/sbxd build/sbxctl build/sbxtop build/sbxbench $(DESTDIR)$(PREFIX)/bin
 	install -m 755 build/sbx-worker build/sbx-guest build/sbx-files $(DESTDIR)$(PREFIX)/libexec/sbxd
 	for s in 1 5 8; do install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man$$s docs/*.$$s; done
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/sbxd README.md docs/*.md docs/openapi.yaml
+	build/sbxctl completion bash | install -D -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sbxctl
+	build/sbxctl completion zsh | install -D -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_sbxctl
+	build/sbxctl completion fish | install -D -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/sbxctl.fish
 
 clean:
 	rm -rf build compile_commands.json
@@ -495,7 +520,8 @@ help:
 	@echo "make model           every state of the scope mutex under crashes (spin)"
 	@echo "make sim-mutations   the simulator finds what is done wrong to the pool on purpose"
 	@echo "make fuzz T=60       each fuzz target for T seconds"
-	@echo "make bench           speed, as ratios to baselines of the same run; WHAT=restart BOXES=1000: one section"
+	@echo "make bench           a fixed selection of measurements, into docs/benchmarks.md; SCOPES=10,100,1000: no more scopes"
+	@echo "  WHAT='warm restart' BOXES=1000: only ratios to baselines of the same run, printed"
 	@echo "make screenshot      docs/sbxtop.svg anew, from a real run (as root)"
 	@echo "make format | format-check | tidy | deps-check | compdb"
 	@echo "make install DESTDIR= PREFIX=/usr/local"

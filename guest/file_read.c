@@ -141,28 +141,22 @@ static void read_cut(struct guest *g, struct channel *c, int err)
 }
 
 /*
- * Sends what is sent without being copied: whole payloads of a file that said how large it is, at
- * most a batch of them, so that others have their turn. False: there was nothing of that kind.
+ * Sends a payload without copying it, of a file that said how large it is; no more, so that others
+ * have their turn. False: there is nothing of that kind.
  */
 static bool read_send(struct guest *g, struct channel *c)
 {
 	struct file_reader *r = &c->u.reader;
-	bool any = false;
+	size_t n = r->left < AGENT_DATA_MAX ? (size_t)r->left : AGENT_DATA_MAX;
 
-	for (unsigned int i = 0; i < OUT_FRAMES; i++) {
-		size_t n = AGENT_PAYLOAD_MAX;
-
-		if (r->left < n || c->credit[AGENT_STDOUT] < READ_SEND_MIN || r->told.copied ||
-		    r->told.cut)
-			break;
-		if (n > c->credit[AGENT_STDOUT])
-			n = (size_t)c->credit[AGENT_STDOUT];
-		if (!out_send_file(&g->out, c->id, AGENT_STDOUT, r->fd, r->offset, n, &r->told))
-			break;
-		read_sent(c, n, n);
-		any = true;
-	}
-	return any;
+	if (n > c->credit[AGENT_STDOUT])
+		n = (size_t)c->credit[AGENT_STDOUT];
+	if (r->left < AGENT_PAYLOAD_MAX || n < READ_SEND_MIN || r->told.copied || r->told.cut)
+		return false;
+	if (!out_send_file(&g->out, c->id, AGENT_STDOUT, r->fd, r->offset, n, &r->told))
+		return false;
+	read_sent(c, n, n);
+	return true;
 }
 
 static void read_bytes(struct guest *g, struct channel *c)

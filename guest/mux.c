@@ -35,6 +35,7 @@ void mux_init(struct guest *g, int in_fd, int out_fd)
 {
 	g->in_fd = in_fd;
 	g->sig_fd = -1;
+	g->data_left = 0;
 	g->root_fd = -1;
 	g->helper_fd = -1;
 	g->syncing.fd = -1;
@@ -61,6 +62,7 @@ struct channel *mux_new_channel(struct guest *g, uint32_t id, uint8_t type)
 		c->phase = CHANNEL_REQUEST;
 		c->type = type;
 		c->eof = false;
+		c->pours = false;
 		c->owed = 0;
 		g->order[g->open++] = i;
 		return c;
@@ -226,26 +228,12 @@ static void mux_reap(struct guest *g)
 static int mux_serve(struct guest *g, const struct pollfd *in)
 {
 	int rc = mux_take_frames(g); /* what could not be served the last time */
-	ssize_t n;
 
 	if (rc != 0 || in->revents == 0)
 		return rc;
 	if ((in->revents & POLLIN) == 0)
 		return -EPIPE; /* hung up */
-	if (g->in_head > 0) {
-		memmove(g->in, g->in + g->in_head, g->in_tail - g->in_head);
-		g->in_tail -= g->in_head;
-		g->in_head = 0;
-	}
-	if (g->in_tail == sizeof(g->in))
-		return 0;
-	n = read(g->in_fd, g->in + g->in_tail, sizeof(g->in) - g->in_tail);
-	if (n == 0)
-		return -EPIPE;
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	g->in_tail += (size_t)n;
-	return mux_take_frames(g);
+	return mux_receive(g);
 }
 
 static void mux_step(struct guest *g, const struct mux_round *r)

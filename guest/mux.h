@@ -1,10 +1,11 @@
 /*
  * mux: the one loop of sbx-guest, its channels, and what a kind of operation looks like to it.
  *
- * START HERE in guest/. mux_input.c takes frames from the worker and hands them to the operation
- * of their channel; mux.c waits and steps operations; command.c, file_read.c, file_write.c and
- * file_path.c are the operations; shim.c keeps the tree of a command together and kill.c ends it;
- * stop.c ends all of them. If we die here, PID 1 dies and the kernel ends the whole box.
+ * START HERE in guest/. mux_receive.c reads from the worker, mux_input.c takes frames and hands
+ * them to the operation of their channel; mux.c waits and steps operations; command.c, file_read.c,
+ * file_write.c (file_target.c: to where, file_pour.c: without copying) and file_path.c are the
+ * operations; shim.c keeps the tree of a command together and kill.c ends it; stop.c ends all of
+ * them. If we die here, PID 1 dies and the kernel ends the whole box.
  */
 #ifndef SBXD_GUEST_MUX_H
 #define SBXD_GUEST_MUX_H
@@ -44,6 +45,9 @@ struct operation {
 
 	/* Data on stream 0, never more than the window allows; its end. -EBADMSG as above. */
 	int (*data)(struct guest *g, struct channel *c, const uint8_t *bytes, size_t n);
+	/* Instead of data(), while c->pours: takes at most n bytes from the stream itself. As
+	 * read(2), but -errno; -EAGAIN also when they shall come through data() after all. */
+	ssize_t (*pour)(struct guest *g, struct channel *c, int stream, size_t n);
 	int (*eof)(struct guest *g, struct channel *c);
 	void (*resize)(struct guest *g, struct channel *c, uint16_t cols, uint16_t rows);
 	void (*signal)(struct guest *g, struct channel *c, int sig);
@@ -74,6 +78,7 @@ struct channel {
 	uint8_t phase; /* enum channel_phase */
 	uint8_t type;  /* of the request */
 	bool eof;      /* AGENT_EOF came */
+	bool pours;    /* much is to come, and op->pour() takes it */
 	const struct operation *op;
 	uint64_t credit[AGENT_STREAMS]; /* what we may send */
 	uint32_t allowance;		/* what the worker may still send on stream 0 */
@@ -120,6 +125,9 @@ struct guest {
 	uint16_t order[AGENT_CHANNELS_MAX];
 	uint32_t refused[MUX_REFUSED_MAX];
 
+	uint32_t data_channel; /* of the data frame whose payload is coming */
+	size_t data_left;
+
 	bool held; /* frames in in[] wait until the worker reads */
 	size_t in_head;
 	size_t in_tail;
@@ -146,7 +154,12 @@ int mux_hello(struct guest *g);
 /* Serves until the worker is gone or breaks the rules: 0 or -errno. Operations are dropped then. */
 int mux_run(struct guest *g);
 
-/* Takes all whole frames that lie in in[]. 0 or -EBADMSG: a frame that breaks the rules. */
+/* Receives what is there and takes its frames. 0, or -errno: the worker is gone (-EPIPE) or breaks
+ * the rules. */
+int mux_receive(struct guest *g);
+
+/* Takes all whole frames that lie in in[], and of data frames what is there. 0 or -EBADMSG: a frame
+ * that breaks the rules. */
 int mux_take_frames(struct guest *g);
 
 /* Releases the channel without a word to the worker. */

@@ -118,13 +118,33 @@ static int take_channel_zero(struct guest *g, const struct agent_head *h, const 
 	return 0;
 }
 
-static int take_data(
-    struct guest *g, struct channel *c, const struct agent_head *h, const uint8_t *payload)
+/* The head of a data frame: its payload is passed on as it comes. */
+static int begin_data(struct guest *g, const struct agent_head *h)
 {
-	if (c->op->data == NULL || h->arg != AGENT_STDIN || c->eof || h->size > c->allowance)
+	struct channel *c = mux_find(g, h->channel);
+
+	if (h->channel == 0 || h->flags != 0)
 		return -EBADMSG;
-	c->allowance -= h->size;
-	return h->size > 0 ? c->op->data(g, c, payload, h->size) : 0;
+	if (c != NULL) {
+		if (c->phase != CHANNEL_OPEN || c->op->data == NULL || h->arg != AGENT_STDIN ||
+		    c->eof || h->size > c->allowance)
+			return -EBADMSG;
+		c->allowance -= h->size;
+	}
+	g->data_channel = h->channel;
+	g->data_left = h->size;
+	return 0;
+}
+
+static int pass_data(struct guest *g, const uint8_t *bytes, size_t n)
+{
+	struct channel *c = mux_find(g, g->data_channel);
+
+	if (n > g->data_left)
+		n = g->data_left;
+	g->in_head += n;
+	g->data_left -= n;
+	return c != NULL ? c->op->data(g, c, bytes, n) : 0; /* none: crossed our END */
 }
 
 static int take_eof(struct guest *g, struct channel *c, const struct agent_head *h)
@@ -191,8 +211,6 @@ static int take_for_channel(struct guest *g, const struct agent_head *h, const u
 	if (c->phase != CHANNEL_OPEN)
 		return -EBADMSG;
 	switch (h->type) {
-	case AGENT_DATA:
-		return take_data(g, c, h, payload);
 	case AGENT_EOF:
 		return take_eof(g, c, h);
 	case AGENT_CREDIT:
@@ -226,30 +244,47 @@ static int take_frame(struct guest *g, const struct agent_head *h, const uint8_t
 	}
 }
 
-int mux_take_frames(struct guest *g)
+/* One frame, or of a data frame its head or what is there. 1; 0 when more must come first, or
+ * everything is held; -EBADMSG. */
+static int take_next(struct guest *g)
 {
-	int rc = 0;
+	const uint8_t *at = g->in + g->in_head;
+	size_t left = g->in_tail - g->in_head;
+	struct agent_head h = {0};
+	int rc = left > 0;
 
-	g->held = false;
-	while (rc == 0) {
-		const uint8_t *at = g->in + g->in_head;
-		size_t left = g->in_tail - g->in_head;
-		struct agent_head h;
-
+	if (g->data_left == 0)
 		rc = agent_get_head(at, left, &h);
-		if (rc == 0 || (rc > 0 && left - AGENT_HEAD_LEN < h.size)) {
-			rc = 0;
-			break;
-		}
-		g->held = rc > 0 && !out_may_serve(&g->out);
-		if (rc < 0 || g->held)
-			break;
+	if (rc > 0 && h.type != AGENT_DATA && g->data_left == 0 && left - AGENT_HEAD_LEN < h.size)
+		rc = 0;
+	if (rc <= 0)
+		return rc;
+	g->held = !out_may_serve(&g->out);
+	if (g->held)
+		return 0;
+	if (g->data_left > 0) {
+		rc = pass_data(g, at, left);
+	} else if (h.type == AGENT_DATA) {
+		g->in_head += AGENT_HEAD_LEN;
+		rc = begin_data(g, &h);
+	} else {
 		g->in_head += AGENT_HEAD_LEN + h.size;
 		rc = take_frame(g, &h, at + AGENT_HEAD_LEN);
 	}
+	return rc == 0 ? 1 : rc;
+}
+
+int mux_take_frames(struct guest *g)
+{
+	int rc;
+
+	g->held = false;
+	do {
+		rc = take_next(g);
+	} while (rc > 0);
 	if (g->in_head == g->in_tail) {
 		g->in_head = 0;
 		g->in_tail = 0;
 	}
-	return rc < 0 ? rc : 0;
+	return rc;
 }

@@ -28,6 +28,8 @@
 #define OUT_FRAME_MAX (AGENT_HEAD_LEN + AGENT_PAYLOAD_MAX)
 #define OUT_DATA_MAX (OUT_FRAMES * OUT_FRAME_MAX)
 
+_Static_assert(AGENT_HEAD_LEN + AGENT_DATA_MAX <= OUT_DATA_MAX, "a file's payload can be copied");
+
 /* What one channel can say without being asked again: STARTED, and END or ERROR. */
 #define OUT_CHANNEL_MAX (64U + AGENT_HEAD_LEN + sizeof(struct agent_error) + AGENT_ERROR_TEXT)
 #define OUT_CONTROL_MAX (2U * AGENT_CHANNELS_MAX * OUT_CHANNEL_MAX)
@@ -107,7 +109,7 @@ int out_data_rooms(struct out *o, size_t want, struct iovec iov[OUT_FRAMES]);
 void out_data_commits(struct out *o, uint32_t channel, uint8_t stream, size_t n);
 
 /*
- * Sends a data frame of n bytes (1 to AGENT_PAYLOAD_MAX) at `offset` of a regular file, as far as
+ * Sends a data frame of n bytes (1 to AGENT_DATA_MAX) at `offset` of a regular file, as far as
  * the stream takes it; out_flush() does the rest. fd and *told stay valid until it is sent or
  * out_take_file() was called. False, and nothing is done, while anything else is to be sent.
  */

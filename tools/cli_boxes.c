@@ -1,5 +1,6 @@
 /* cli_boxes: sbxctl acquire, release, inspect and rm. */
 #include <errno.h>
+#include <stddef.h>
 
 #include "tools/cli.h"
 #include "tools/cli_view.h"
@@ -9,10 +10,9 @@
 #define PATH_MAX_LEN 8192
 
 /* The one argument that names a box, after the options; NULL after it has said what is wrong. */
-static const char *only_box(
-    struct cli *cli, const struct cli_option *options, size_t count, int argc, char **argv, int *rc)
+static const char *only_box(struct cli *cli, void *out, int argc, char **argv, int *rc)
 {
-	int at = cli_parse(cli, options, count, false, argc, argv);
+	int at = cli_parse(cli, out, argc, argv);
 
 	*rc = at < 0 ? -at : CLI_OK;
 	if (at >= 0 && at != argc - 1)
@@ -40,42 +40,41 @@ static int call_box(const struct cli *cli, const char *method, const char *id, c
 	return status;
 }
 
-int cli_acquire(struct cli *cli, int argc, char **argv)
+struct acquire_options {
+	const char *user;
+	const char *thread;
+	const char *image;
+	double lease;
+	double wait;
+};
+
+static void put_acquire(struct json_out *j, const struct acquire_options *o)
 {
-	const char *user = NULL;
-	const char *thread = NULL;
-	const char *image = NULL;
-	double lease = 0;
-	double wait = 0;
-	const struct cli_option options[] = {
-	    {"user", 'u', CLI_OPTION_TEXT, &user},
-	    {"thread", 't', CLI_OPTION_TEXT, &thread},
-	    {"image", 0, CLI_OPTION_TEXT, &image},
-	    {"lease", 0, CLI_OPTION_SECONDS, &lease},
-	    {"wait", 0, CLI_OPTION_SECONDS, &wait},
-	};
-	int at = cli_parse(cli, options, sizeof(options) / sizeof(options[0]), false, argc, argv);
+	json_object_begin(j, NULL);
+	json_put_string(j, "user_id", o->user);
+	json_put_string(j, "thread_id", o->thread);
+	if (o->image)
+		json_put_string(j, "image", o->image);
+	if (o->lease > 0)
+		json_put_double(j, "lease_seconds", o->lease);
+	if (o->wait > 0)
+		json_put_double(j, "wait_seconds", o->wait);
+	json_object_end(j);
+}
+
+static int acquire_run(struct cli *cli, int argc, char **argv)
+{
+	struct acquire_options o = {.user = NULL};
+	int status = cli_parse_all(cli, &o, argc, argv);
 	json_t *box = NULL;
 	struct json_out j;
 	struct buf body;
-	int status;
 
-	if (at < 0)
-		return -at;
-	if (at != argc)
-		return cli_usage(cli, "unexpected argument '%s'", argv[at]);
+	if (status != CLI_OK)
+		return status;
 	buf_init(&body, 65536);
 	json_out_init(&j, &body);
-	json_object_begin(&j, NULL);
-	json_put_string(&j, "user_id", user);
-	json_put_string(&j, "thread_id", thread);
-	if (image)
-		json_put_string(&j, "image", image);
-	if (lease > 0)
-		json_put_double(&j, "lease_seconds", lease);
-	if (wait > 0)
-		json_put_double(&j, "wait_seconds", wait);
-	json_object_end(&j);
+	put_acquire(&j, &o);
 	if (json_out_error(&j))
 		status = cli_usage(cli, "an option is too long");
 	else
@@ -95,15 +94,34 @@ int cli_acquire(struct cli *cli, int argc, char **argv)
 	return cli_finish(status);
 }
 
-int cli_release(struct cli *cli, int argc, char **argv)
+#define AT(member) offsetof(struct acquire_options, member)
+
+static const struct cli_option acquire_options[] = {
+    {"user", 'u', CLI_OPTION_TEXT, AT(user), "USER", "whose box", CLI_WORD_OTHER},
+    {"thread", 't', CLI_OPTION_TEXT, AT(thread), "THREAD",
+	"of which of the user's threads; without it a new box", CLI_WORD_OTHER},
+    {"image", 0, CLI_OPTION_TEXT, AT(image), "REF", "what a new box is made of", CLI_WORD_OTHER},
+    {"lease", 0, CLI_OPTION_SECONDS, AT(lease), "S",
+	"seconds after which it is given back by itself", CLI_WORD_OTHER},
+    {"wait", 0, CLI_OPTION_SECONDS, AT(wait), "S", "seconds to wait for room", CLI_WORD_OTHER},
+};
+
+const struct cli_command cli_acquire = {
+    .name = "acquire",
+    .args = "",
+    .help = "take a box and print its name",
+    CLI_OPTIONS(acquire_options),
+    .run = acquire_run,
+};
+
+static int release_run(struct cli *cli, int argc, char **argv)
 {
 	const char *lease = NULL;
-	const struct cli_option options[] = {{"lease", 0, CLI_OPTION_TEXT, &lease}};
 	json_t *answer = NULL;
 	struct json_out j;
 	struct buf body;
 	int status;
-	const char *id = only_box(cli, options, 1, argc, argv, &status);
+	const char *id = only_box(cli, &lease, argc, argv, &status);
 
 	if (!id)
 		return status;
@@ -130,6 +148,19 @@ int cli_release(struct cli *cli, int argc, char **argv)
 	return cli_finish(status);
 }
 
+static const struct cli_option release_options[] = {
+    {"lease", 0, CLI_OPTION_TEXT, 0, "ID", "give back this lease only", CLI_WORD_OTHER},
+};
+
+const struct cli_command cli_release = {
+    .name = "release",
+    .args = "BOX",
+    .help = "give a box back: it stays warm",
+    CLI_OPTIONS(release_options),
+    .words = {CLI_WORD_BOX, CLI_WORD_OTHER},
+    .run = release_run,
+};
+
 /* "key  value", one a line; what is nested stays JSON. */
 static void put_members(const json_t *object)
 {
@@ -150,11 +181,11 @@ static void put_members(const json_t *object)
 	}
 }
 
-int cli_inspect(struct cli *cli, int argc, char **argv)
+static int inspect_run(struct cli *cli, int argc, char **argv)
 {
 	json_t *box = NULL;
 	int status;
-	const char *id = only_box(cli, NULL, 0, argc, argv, &status);
+	const char *id = only_box(cli, NULL, argc, argv, &status);
 
 	if (!id)
 		return status;
@@ -167,12 +198,19 @@ int cli_inspect(struct cli *cli, int argc, char **argv)
 	return cli_finish(status);
 }
 
-int cli_rm(struct cli *cli, int argc, char **argv)
+const struct cli_command cli_inspect = {
+    .name = "inspect",
+    .args = "BOX",
+    .help = "show all about a box",
+    .words = {CLI_WORD_BOX, CLI_WORD_OTHER},
+    .run = inspect_run,
+};
+
+static int rm_run(struct cli *cli, int argc, char **argv)
 {
 	bool force = false;
-	const struct cli_option options[] = {{"force", 'f', CLI_OPTION_FLAG, &force}};
 	int status;
-	const char *id = only_box(cli, options, 1, argc, argv, &status);
+	const char *id = only_box(cli, &force, argc, argv, &status);
 
 	if (!id)
 		return status;
@@ -181,3 +219,16 @@ int cli_rm(struct cli *cli, int argc, char **argv)
 		(void)printf("{\n  \"removed\": true\n}\n");
 	return cli_finish(status);
 }
+
+static const struct cli_option rm_options[] = {
+    {"force", 'f', CLI_OPTION_FLAG, 0, NULL, "also one that is in use", CLI_WORD_OTHER},
+};
+
+const struct cli_command cli_rm = {
+    .name = "rm",
+    .args = "BOX",
+    .help = "close a box; -f: also one in use",
+    CLI_OPTIONS(rm_options),
+    .words = {CLI_WORD_BOX, CLI_WORD_OTHER},
+    .run = rm_run,
+};

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "lib/clock.h"
+#include "tools/answer.h"
 #include "tools/cli.h"
 #include "wire/json.h"
 
@@ -92,16 +93,8 @@ int cli_connect(const struct cli *cli, struct httpc **out, struct err *err)
 int cli_fail_answer(const char *what, unsigned int status, const uint8_t *body, size_t len)
 {
 	struct err err;
-	json_t *answer = json_parse_object(body, len, NULL);
-	const json_t *error = json_object_get(answer, "error");
-	const char *message = json_string_value(json_object_get(error, "message"));
-	const char *reason = json_string_value(json_object_get(error, "reason"));
 
-	if (message)
-		(void)err_set(&err, EIO, "%.180s (%.40s)", message, reason ? reason : "unknown");
-	else
-		(void)err_set(&err, EIO, "the service answered %u", status);
-	json_decref(answer);
+	(void)answer_error(status, body, len, &err); /* it always is one */
 	return cli_fail(what, &err);
 }
 

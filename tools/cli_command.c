@@ -1,5 +1,5 @@
-/* cli_command: runs one command in a box and passes its output on. sbxctl; when it dies the service
- * sees its connection close and ends the command. */
+/* cli_command: runs one command in a box and passes its output on; with -i that is cli_attach's.
+ * sbxctl; when it dies the service sees its connection close and ends the command. */
 #include "tools/cli_command.h"
 
 #include <errno.h>
@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "lib/clock.h"
+#include "tools/cli_attach.h"
 #include "tools/cli_stream.h"
 #include "wire/json.h"
 
@@ -45,11 +46,14 @@ static bool overridden(const struct cli_list *env, size_t i)
 	return false;
 }
 
-static void put_env(struct json_out *j, const struct cli_list *env)
+bool cli_command_attaches(const struct cli *cli, const struct cli_command_line *line)
+{
+	return line->read_stdin && !cli->json;
+}
+
+void cli_command_put_env(struct json_out *j, const struct cli_list *env)
 {
 	char name[256];
-
-	json_object_begin(j, "env");
 	for (size_t i = 0; i < env->count; i++) {
 		const char *value = strchr(env->items[i], '=') + 1;
 
@@ -58,7 +62,6 @@ static void put_env(struct json_out *j, const struct cli_list *env)
 		if (!overridden(env, i))
 			json_put_string(j, name, value);
 	}
-	json_object_end(j);
 }
 
 /* Our stdin to its end. 0 or -errno with *err. */
@@ -87,8 +90,11 @@ static void put_body(
 	for (char **arg = line->argv; *arg; arg++)
 		json_put_string(j, NULL, *arg);
 	json_array_end(j);
-	if (line->env.count)
-		put_env(j, &line->env);
+	if (line->env.count) {
+		json_object_begin(j, "env");
+		cli_command_put_env(j, &line->env);
+		json_object_end(j);
+	}
 	if (line->dir)
 		json_put_string(j, "cwd", line->dir);
 	if (line->timeout > 0)
@@ -107,6 +113,9 @@ int cli_command_body(const struct cli *cli, const struct cli_command_line *line,
 	struct err err;
 	int rc = 0;
 
+	buf_init(out, BODY_MAX);
+	if (cli_command_attaches(cli, line))
+		return CLI_OK;
 	buf_init(&input, CLI_STDIN_MAX);
 	if (line->read_stdin)
 		rc = read_stdin(cli, &input, &err);
@@ -116,7 +125,6 @@ int cli_command_body(const struct cli *cli, const struct cli_command_line *line,
 		buf_free(&input);
 		return sig ? CLI_SIGNAL + sig : cli_fail("stdin", &err);
 	}
-	buf_init(out, BODY_MAX);
 	json_out_init(&j, out);
 	put_body(&j, line, &input);
 	buf_free(&input);
@@ -257,6 +265,8 @@ int cli_command_run(const struct cli *cli, const struct cli_command_line *line, 
 	struct buf path;
 	int status;
 
+	if (cli_command_attaches(cli, line))
+		return cli_attach_run(cli, line, box);
 	buf_init(&path, HTTP_HEAD_MAX / 2);
 	if (cli_put_box_path(&path, box, "/run") < 0) {
 		(void)err_set(&err, EINVAL, "no box can have this name");

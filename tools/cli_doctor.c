@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/cli.h"
+#include "tools/cli_grid.h"
 #include "tools/cli_view.h"
 #include "tools/doctor.h"
 
@@ -30,18 +32,6 @@ void doctor_say(
 	(void)json_object_set_new(o, "text", cli_text_json(text));
 	(void)json_object_set_new(o, "fix", fix ? cli_text_json(fix) : json_null());
 	(void)json_array_append_new(d->findings, o);
-}
-
-bool doctor_is_live(const struct doctor *d, const char *name)
-{
-	for (size_t i = 0; i < d->live_count; i++) {
-		size_t n = strlen(d->live[i]);
-
-		if (strncmp(name, "sbxd-", 5) == 0 && strncmp(name + 5, d->live[i], n) == 0 &&
-		    (name[5 + n] == '\0' || name[5 + n] == '-'))
-			return true;
-	}
-	return false;
 }
 
 static void check_service(struct doctor *d)
@@ -74,43 +64,66 @@ static const struct {
 	void (*check)(struct doctor *d);
 } checks[] = {
     {"service", check_service},
+    {"configuration", doctor_config},
+    {"access", doctor_access},
     {"user namespaces", doctor_namespaces},
+    {"namespaces", doctor_namespace_counts},
     {"overlayfs", doctor_overlay},
     {"seccomp", doctor_seccomp},
+    {"landlock", doctor_landlock},
+    {"memfd", doctor_memfd},
     {"cgroups", doctor_cgroups},
+    {"processes", doctor_pids},
+    {"descriptors", doctor_files},
     {"/dev/shm", doctor_shm_space},
-    {"tables", doctor_segments},
-    {"left cgroups", doctor_left_cgroups},
-    {"left processes", doctor_processes},
+    {"drivers", doctor_drivers},
+    {"instances", doctor_left},
 };
+
+static void put_finding(const struct cli_screen *screen, const json_t *f)
+{
+	static const enum cli_style styles[DOCTOR_VERDICTS] = {
+	    [DOCTOR_FINE] = CLI_GOOD,
+	    [DOCTOR_NOTE] = CLI_WARN,
+	    [DOCTOR_WRONG] = CLI_BAD,
+	};
+	struct cli_cell verdict = {cli_text_at(f, "verdict"), CLI_PLAIN};
+	const struct cli_cell check = {cli_text_at(f, "check"), CLI_PLAIN};
+
+	for (size_t i = 0; i < DOCTOR_VERDICTS; i++) {
+		if (!strcmp(verdict.text, verdicts[i]))
+			verdict.style = styles[i];
+	}
+	cli_put_cell(stdout, screen, &verdict, 6, false, false);
+	cli_put_cell(stdout, screen, &check, 16, false, false);
+	cli_put_text(stdout, cli_text_at(f, "text"));
+	(void)fputc('\n', stdout);
+	if (!json_is_string(json_object_get(f, "fix")))
+		return;
+	(void)printf("%-23s fix: ", "");
+	cli_put_text(stdout, cli_text_at(f, "fix"));
+	(void)fputc('\n', stdout);
+}
 
 static void put_findings(const json_t *findings)
 {
+	struct cli_screen screen = cli_screen_of(STDOUT_FILENO);
 	json_t *f;
 	size_t i;
 
 	json_array_foreach(cli_walk(findings), i, f)
 	{
-		(void)printf("%-6s %-16s ", cli_text_at(f, "verdict"), cli_text_at(f, "check"));
-		cli_put_text(stdout, cli_text_at(f, "text"));
-		(void)fputc('\n', stdout);
-		if (json_is_string(json_object_get(f, "fix"))) {
-			(void)printf("%-23s fix: ", "");
-			cli_put_text(stdout, cli_text_at(f, "fix"));
-			(void)fputc('\n', stdout);
-		}
+		put_finding(&screen, f);
 	}
 }
 
-int cli_doctor(struct cli *cli, int argc, char **argv)
+static int doctor_run(struct cli *cli, int argc, char **argv)
 {
-	int at = cli_parse(cli, NULL, 0, false, argc, argv);
+	int status = cli_parse_all(cli, NULL, argc, argv);
 	struct doctor d = {.cli = cli};
 
-	if (at < 0)
-		return -at;
-	if (at != argc)
-		return cli_usage(cli, "unexpected argument '%s'", argv[at]);
+	if (status != CLI_OK)
+		return status;
 	d.findings = json_array();
 	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
 		d.check = checks[i].name;
@@ -127,3 +140,10 @@ int cli_doctor(struct cli *cli, int argc, char **argv)
 	json_decref(d.findings);
 	return cli_finish(d.wrong ? CLI_WRONG : CLI_OK);
 }
+
+const struct cli_command cli_doctor = {
+    .name = "doctor",
+    .args = "",
+    .help = "find what is wrong with this host and how to mend it",
+    .run = doctor_run,
+};

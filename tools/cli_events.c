@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -15,6 +14,7 @@
 #include "lib/fd.h"
 #include "shm/reader.h"
 #include "shm/ring.h"
+#include "tools/cli_show.h"
 #include "tools/cli_view.h"
 
 #define EVENTS_BATCH 256
@@ -23,6 +23,7 @@
 struct events {
 	const struct cli *cli;
 	const char *name;
+	struct cli_screen screen; /* a window that grows later is not noticed */
 	struct reader table;
 	ino_t inode;
 	uint64_t next; /* the record to be read */
@@ -30,13 +31,13 @@ struct events {
 	int misses;    /* how often the table was looked for in vain */
 };
 
-void cli_events_put(const struct cli *cli, FILE *f, const json_t *event)
+void cli_events_put(const struct cli *cli, FILE *f, const struct cli_screen *s, const json_t *event)
 {
 	if (cli->json) {
 		(void)json_dumpf(event, f, JSON_COMPACT); /* the stream remembers errors */
 		(void)fputc('\n', f);
 	} else {
-		cli_put_event(f, event);
+		cli_put_event(f, s, event);
 	}
 }
 
@@ -68,7 +69,7 @@ static void put_lost(struct events *e, FILE *f)
 		return;
 	o = json_pack("{s:s, s:I, s:s}", "kind", "lost", "count", (json_int_t)e->lost, "reason",
 	    "overwritten before it was read");
-	cli_events_put(e->cli, f, o);
+	cli_events_put(e->cli, f, &e->screen, o);
 	json_decref(o);
 	e->lost = 0;
 }
@@ -89,7 +90,7 @@ static int print_some(struct events *e)
 		json_t *o = cli_event_json(&ev);
 
 		put_lost(e, f);
-		cli_events_put(e->cli, f, o);
+		cli_events_put(e->cli, f, &e->screen, o);
 		json_decref(o);
 		n++;
 	}
@@ -189,30 +190,36 @@ static int show_table(struct events *e, bool follow)
 	return cli_events_end(rc);
 }
 
-int cli_events(struct cli *cli, int argc, char **argv)
+static int events_run(struct cli *cli, int argc, char **argv)
 {
 	struct events e = {.cli = cli, .table.seg.fd = -1};
 	bool follow = false;
-	const struct cli_option options[] = {{"follow", 'f', CLI_OPTION_FLAG, &follow}};
-	int at = cli_parse(cli, options, 1, false, argc, argv);
+	int status = cli_parse_all(cli, &follow, argc, argv);
 	struct paths p;
 	struct err err = {0};
-	int rc;
 
-	if (at < 0)
-		return -at;
-	if (at != argc)
-		return cli_usage(cli, "unexpected argument '%s'", argv[at]);
-	rc = cli_catch_signals(cli);
-	if (rc < 0) {
-		(void)err_sys(&err, -rc, "cannot catch signals");
-		return cli_fail("events", &err);
-	}
-	(void)signal(SIGPIPE, SIG_IGN); /* fails only for numbers that are no signals */
+	if (status != CLI_OK)
+		return status;
+	status = cli_prepare(cli);
+	if (status != CLI_OK)
+		return status;
 	e.name = p.shm_name;
+	e.screen = cli_screen_of(STDOUT_FILENO);
 	/* A socket alone does not say which table belongs to it. */
 	if ((!cli->socket || cli->instance) && cli_paths(cli, &p, &err) == 0 &&
 	    open_table(&e, &err) == 0)
 		return show_table(&e, follow);
 	return cli_events_ask(cli, follow);
 }
+
+static const struct cli_option options[] = {
+    {"follow", 'f', CLI_OPTION_FLAG, 0, NULL, "go on with what happens", CLI_WORD_OTHER},
+};
+
+const struct cli_command cli_events = {
+    .name = "events",
+    .args = "",
+    .help = "show what the flight recorder holds, newest last; -f: and go on",
+    CLI_OPTIONS(options),
+    .run = events_run,
+};

@@ -12,9 +12,11 @@
 
 #include "lib/clock.h"
 #include "tools/cli.h"
+#include "tools/cli_grid.h"
 
 /* Prints one record: a line, or with --json an object on a line. */
-void cli_events_put(const struct cli *cli, FILE *f, const json_t *event);
+void cli_events_put(
+    const struct cli *cli, FILE *f, const struct cli_screen *s, const json_t *event);
 
 #define CLI_EVENTS_TICK (100 * NS_PER_MS) /* between looks for more */
 

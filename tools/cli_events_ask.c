@@ -18,6 +18,7 @@
 
 struct asking {
 	const struct cli *cli;
+	struct cli_screen screen;
 	struct buf line; /* begun and not yet complete */
 	uint64_t last;	 /* the number of the newest record we have */
 };
@@ -37,7 +38,7 @@ static int take_line(struct asking *a, const char *line, FILE *f)
 		json_decref(o);
 		return -EBADMSG;
 	}
-	cli_events_put(a->cli, f, o);
+	cli_events_put(a->cli, f, &a->screen, o);
 	json_decref(o);
 	return 0;
 }
@@ -157,7 +158,7 @@ static int finish(int rc, const struct err *err)
 
 int cli_events_ask(const struct cli *cli, bool follow)
 {
-	struct asking a = {.cli = cli};
+	struct asking a = {.cli = cli, .screen = cli_screen_of(STDOUT_FILENO)};
 	struct httpc *c = NULL;
 	struct err err = {0};
 	int rc = cli_connect(cli, &c, &err);

@@ -1,5 +1,6 @@
-/* cli_pool: sbxctl pool and shutdown. */
+/* cli_pool: sbxctl pool, reset and shutdown. */
 #include "tools/cli.h"
+#include "tools/cli_show.h"
 #include "tools/cli_view.h"
 
 static void put_pool(const json_t *pool)
@@ -23,16 +24,13 @@ static void put_pool(const json_t *pool)
 	cli_put_latencies(json_object_get(pool, "latency"));
 }
 
-int cli_pool(struct cli *cli, int argc, char **argv)
+static int pool_run(struct cli *cli, int argc, char **argv)
 {
-	int at = cli_parse(cli, NULL, 0, false, argc, argv);
+	int status = cli_parse_all(cli, NULL, argc, argv);
 	json_t *pool = NULL;
-	int status;
 
-	if (at < 0)
-		return -at;
-	if (at != argc)
-		return cli_usage(cli, "unexpected argument '%s'", argv[at]);
+	if (status != CLI_OK)
+		return status;
 	status = cli_call(cli, "pool", "GET", "/v1/pool", NULL, CLI_WAIT_S, &pool);
 	if (status == CLI_OK && cli->json)
 		(void)cli_put_json(pool); /* cli_finish() looks for errors */
@@ -42,19 +40,53 @@ int cli_pool(struct cli *cli, int argc, char **argv)
 	return cli_finish(status);
 }
 
-int cli_shutdown(struct cli *cli, int argc, char **argv)
-{
-	int at = cli_parse(cli, NULL, 0, false, argc, argv);
-	json_t *answer = NULL;
-	int status;
+const struct cli_command cli_pool = {
+    .name = "pool",
+    .args = "",
+    .help = "show counts, counters and latencies",
+    .run = pool_run,
+};
 
-	if (at < 0)
-		return -at;
-	if (at != argc)
-		return cli_usage(cli, "unexpected argument '%s'", argv[at]);
+static int reset_run(struct cli *cli, int argc, char **argv)
+{
+	int status = cli_parse_all(cli, NULL, argc, argv);
+	json_t *answer = NULL;
+
+	if (status != CLI_OK)
+		return status;
+	status = cli_call(cli, "reset", "POST", "/v1/pool/reset", NULL, CLI_WAIT_S, &answer);
+	if (status == CLI_OK && cli->json)
+		(void)cli_put_json(answer); /* cli_finish() looks for errors */
+	else if (status == CLI_OK)
+		(void)printf("%lld parked\n", cli_int_at(answer, "parked"));
+	json_decref(answer);
+	return cli_finish(status);
+}
+
+const struct cli_command cli_reset = {
+    .name = "reset",
+    .args = "",
+    .help = "take back every box that is in use: they stay warm",
+    .run = reset_run,
+};
+
+static int shutdown_run(struct cli *cli, int argc, char **argv)
+{
+	int status = cli_parse_all(cli, NULL, argc, argv);
+	json_t *answer = NULL;
+
+	if (status != CLI_OK)
+		return status;
 	status = cli_call(cli, "shutdown", "POST", "/v1/shutdown", NULL, CLI_WAIT_S, &answer);
 	if (status == CLI_OK && cli->json)
 		(void)cli_put_json(answer);
 	json_decref(answer);
 	return cli_finish(status);
 }
+
+const struct cli_command cli_shutdown = {
+    .name = "shutdown",
+    .args = "",
+    .help = "close every box and end sbxd",
+    .run = shutdown_run,
+};

@@ -5,6 +5,7 @@
 #include "lib/clock.h"
 #include "shm/reader.h"
 #include "tools/cli.h"
+#include "tools/cli_show.h"
 #include "tools/cli_view.h"
 
 /* All boxes of the table, and whether its supervisor lives. */
@@ -40,19 +41,16 @@ static int ask_service(const struct cli *cli, json_t **boxes)
 	return status;
 }
 
-int cli_ps(struct cli *cli, int argc, char **argv)
+static int ps_run(struct cli *cli, int argc, char **argv)
 {
-	int at = cli_parse(cli, NULL, 0, false, argc, argv);
+	int status = cli_parse_all(cli, NULL, argc, argv);
 	json_t *boxes = NULL;
 	bool alive = true;
 	struct paths p;
 	struct err err;
-	int status = CLI_OK;
 
-	if (at < 0)
-		return -at;
-	if (at != argc)
-		return cli_usage(cli, "unexpected argument '%s'", argv[at]);
+	if (status != CLI_OK)
+		return status;
 	/* A socket alone does not say which table belongs to it. */
 	if ((!cli->socket || cli->instance) && cli_paths(cli, &p, &err) == 0)
 		boxes = read_table(p.shm_name, &alive, &err);
@@ -71,3 +69,10 @@ int cli_ps(struct cli *cli, int argc, char **argv)
 	json_decref(boxes);
 	return cli_finish(status);
 }
+
+const struct cli_command cli_ps = {
+    .name = "ps",
+    .args = "",
+    .help = "list boxes",
+    .run = ps_run,
+};

@@ -1,7 +1,6 @@
 /* cli_run: sbxctl run and exec. When it dies in the middle of run, the service sees its connection
  * close and takes the box back. */
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 
 #include "lib/fd.h"
@@ -17,36 +16,26 @@ static char **skip_dashes(char **argv)
 	return argv[0] && strcmp(argv[0], "--") == 0 ? argv + 1 : argv;
 }
 
-/* So that a closed stdout is seen as an error, after which the box is still given back. */
-static int prepare(struct cli *cli)
-{
-	struct err err;
-	int rc = cli_catch_signals(cli);
-
-	(void)signal(SIGPIPE, SIG_IGN); /* fails only for numbers that are no signals */
-	if (rc == 0)
-		return CLI_OK;
-	(void)err_sys(&err, -rc, "cannot catch signals");
-	return cli_fail("sbxctl", &err);
-}
-
 /* From a command line to the body of its request, which is the caller's on CLI_OK. */
 static int make_request(struct cli *cli, struct cli_command_line *line, struct buf *body)
 {
 	int status = cli_command_check(cli, line);
 
 	if (status == CLI_OK)
-		status = prepare(cli);
+		status = cli_prepare(cli);
 	if (status == CLI_OK)
 		status = cli_command_body(cli, line, body);
 	return status;
 }
 
-int cli_exec(struct cli *cli, int argc, char **argv)
+struct exec_options {
+	struct cli_command_line line;
+};
+
+static int exec_run(struct cli *cli, int argc, char **argv)
 {
-	struct cli_command_line line = {.dir = NULL};
-	const struct cli_option options[] = {CLI_COMMAND_OPTIONS(&line)};
-	int at = cli_parse(cli, options, sizeof(options) / sizeof(options[0]), true, argc, argv);
+	struct exec_options o = {.line = {.dir = NULL}};
+	int at = cli_parse(cli, &o, argc, argv);
 	struct buf body;
 	int status;
 
@@ -56,14 +45,26 @@ int cli_exec(struct cli *cli, int argc, char **argv)
 		return cli_usage(cli, "no box is given");
 	if (argv[at + 1] && argv[at + 1][0] == '-' && strcmp(argv[at + 1], "--") != 0)
 		return cli_usage(cli, "options stand before BOX, the command after --");
-	line.argv = skip_dashes(argv + at + 1);
-	status = make_request(cli, &line, &body);
+	o.line.argv = skip_dashes(argv + at + 1);
+	status = make_request(cli, &o.line, &body);
 	if (status != CLI_OK)
 		return status;
-	status = cli_command_run(cli, &line, argv[at], &body);
+	status = cli_command_run(cli, &o.line, argv[at], &body);
 	buf_free(&body);
 	return status;
 }
+
+static const struct cli_option exec_options[] = {CLI_COMMAND_OPTIONS(struct exec_options)};
+
+const struct cli_command cli_exec = {
+    .name = "exec",
+    .args = "BOX -- CMD...",
+    .help = "run a command in a box",
+    CLI_OPTIONS(exec_options),
+    .command_line = true,
+    .words = {CLI_WORD_BOX, CLI_WORD_OTHER},
+    .run = exec_run,
+};
 
 /* The box is taken on a connection that stays open: if we are killed, the service has it back. */
 static int acquire(
@@ -138,14 +139,16 @@ static int run_in(struct cli *cli, struct httpc *c, const struct cli_command_lin
 	return status == CLI_OK ? released : status;
 }
 
-int cli_run(struct cli *cli, int argc, char **argv)
+struct run_options {
+	const char *user;
+	const char *thread;
+	struct cli_command_line line;
+};
+
+static int run_run(struct cli *cli, int argc, char **argv)
 {
-	struct cli_command_line line = {.dir = NULL};
-	const char *user = NULL;
-	const char *thread = NULL;
-	const struct cli_option options[] = {{"user", 'u', CLI_OPTION_TEXT, &user},
-	    {"thread", 't', CLI_OPTION_TEXT, &thread}, CLI_COMMAND_OPTIONS(&line)};
-	int at = cli_parse(cli, options, sizeof(options) / sizeof(options[0]), true, argc, argv);
+	struct run_options o = {.user = NULL};
+	int at = cli_parse(cli, &o, argc, argv);
 	struct httpc *c = NULL;
 	struct buf body;
 	struct err err;
@@ -153,15 +156,33 @@ int cli_run(struct cli *cli, int argc, char **argv)
 
 	if (at < 0)
 		return -at;
-	line.argv = skip_dashes(argv + at);
-	status = make_request(cli, &line, &body);
+	o.line.argv = skip_dashes(argv + at);
+	status = make_request(cli, &o.line, &body);
 	if (status != CLI_OK)
 		return status;
 	if (cli_connect(cli, &c, &err) < 0)
 		status = cli_fail("connect", &err);
 	else
-		status = run_in(cli, c, &line, user, thread, &body);
+		status = run_in(cli, c, &o.line, o.user, o.thread, &body);
 	httpc_close(c);
 	buf_free(&body);
 	return status;
 }
+
+#define AT(member) offsetof(struct run_options, member)
+
+static const struct cli_option run_options[] = {
+    {"user", 'u', CLI_OPTION_TEXT, AT(user), "USER", "whose box", CLI_WORD_OTHER},
+    {"thread", 't', CLI_OPTION_TEXT, AT(thread), "THREAD",
+	"of which of the user's threads; without it a new box, removed afterwards", CLI_WORD_OTHER},
+    CLI_COMMAND_OPTIONS(struct run_options),
+};
+
+const struct cli_command cli_run = {
+    .name = "run",
+    .args = "-- CMD...",
+    .help = "take a box, run a command in it, give it back",
+    CLI_OPTIONS(run_options),
+    .command_line = true,
+    .run = run_run,
+};

@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/clock.h"
 #include "shm/hist.h"
@@ -13,9 +14,11 @@
 #include "shm/slot.h"
 #include "shm/warm.h"
 #include "tools/cli.h"
+#include "tools/cli_show.h"
 #include "tools/cli_view.h"
 
 #define FINDINGS_MAX 64
+#define SEQ_COLUMNS 7 /* before an event */
 #define EVENTS_MAX 32 /* newest ones that are shown */
 
 static const char *const supervisor_states[] = {
@@ -156,14 +159,16 @@ static json_t *dump_json(const struct reader *r)
 
 static void put_events(const json_t *events)
 {
+	struct cli_screen screen = cli_screen_of(STDOUT_FILENO);
 	json_t *e;
 	size_t i;
 
+	screen.columns -= screen.columns > SEQ_COLUMNS ? SEQ_COLUMNS : 0;
 	(void)printf("EVENTS\n");
 	json_array_foreach(cli_walk(events), i, e)
 	{
 		(void)printf("%6lld ", cli_int_at(e, "seq"));
-		cli_put_event(stdout, e);
+		cli_put_event(stdout, &screen, e);
 	}
 }
 
@@ -201,9 +206,9 @@ static void put_dump(const json_t *dump)
 	    "%s\n", json_array_size(findings) ? "the table is damaged" : "the table is valid");
 }
 
-int cli_shm_dump(struct cli *cli, int argc, char **argv)
+static int dump_run(struct cli *cli, int argc, char **argv)
 {
-	int at = cli_parse(cli, NULL, 0, false, argc, argv);
+	int at = cli_parse(cli, NULL, argc, argv);
 	const char *name;
 	struct reader r;
 	struct paths p;
@@ -230,3 +235,11 @@ int cli_shm_dump(struct cli *cli, int argc, char **argv)
 	json_decref(dump);
 	return cli_finish(status);
 }
+
+const struct cli_command cli_shm_dump = {
+    .name = "shm",
+    .sub = "dump",
+    .args = "[NAME]",
+    .help = "print and validate a shared table, live or dead",
+    .run = dump_run,
+};

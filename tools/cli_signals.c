@@ -22,6 +22,18 @@ int cli_catch_signals(struct cli *cli)
 	return cli->signal_fd < 0 ? -errno : 0;
 }
 
+int cli_prepare(struct cli *cli)
+{
+	struct err err;
+	int rc = cli_catch_signals(cli);
+
+	(void)signal(SIGPIPE, SIG_IGN); /* fails only for numbers that are no signals */
+	if (rc == 0)
+		return CLI_OK;
+	(void)err_sys(&err, -rc, "cannot catch signals");
+	return cli_fail("sbxctl", &err);
+}
+
 int cli_caught_signal(const struct cli *cli)
 {
 	static const int caught[] = {SIGINT, SIGTERM, SIGHUP};

@@ -4,11 +4,10 @@
 #include "lib/identity.h"
 #include "tools/cli.h"
 
-int cli_token(struct cli *cli, int argc, char **argv)
+static int token_run(struct cli *cli, int argc, char **argv)
 {
 	bool no_user = false;
-	const struct cli_option options[] = {{"no-user", 0, CLI_OPTION_FLAG, &no_user}};
-	int at = cli_parse(cli, options, 1, false, argc, argv);
+	int at = cli_parse(cli, &no_user, argc, argv);
 	const struct err failed = {.code = EIO, .text = "SHA-256 failed"};
 	struct identity id;
 	int wanted;
@@ -28,3 +27,15 @@ int cli_token(struct cli *cli, int argc, char **argv)
 		(void)printf("%s\n", id.token);
 	return cli_finish(CLI_OK);
 }
+
+static const struct cli_option options[] = {
+    {"no-user", 0, CLI_OPTION_FLAG, 0, NULL, "of a thread without a user", CLI_WORD_OTHER},
+};
+
+const struct cli_command cli_token = {
+    .name = "token",
+    .args = "[USER] THREAD",
+    .help = "print the scope token of a user and thread",
+    CLI_OPTIONS(options),
+    .run = token_run,
+};

@@ -1,4 +1,4 @@
-/* cli_view: what several commands of sbxctl show. Holds no state. */
+/* cli_view: boxes and events as objects, which sbxctl and sbxtop show. Holds no state. */
 #include "tools/cli_view.h"
 
 #include <string.h>
@@ -97,75 +97,6 @@ json_t *cli_box_json(const struct reader_box *b, uint64_t now)
 	return o;
 }
 
-/* Text in a column of that width, cut with '~'. Counts characters, not bytes. */
-static void put_column(FILE *f, const char *text, int width)
-{
-	char cut[128];
-	size_t n = 0;
-	int columns = 0;
-
-	while (text[n] && n < sizeof(cut) - 6 && columns < width - 1) {
-		do {
-			cut[n] = text[n];
-			n++;
-		} while (((unsigned char)text[n] & 0xc0) == 0x80 && n < sizeof(cut) - 2);
-		columns++;
-	}
-	cut[n] = '\0';
-	if (text[n]) {
-		(void)snprintf(cut + n, sizeof(cut) - n, "%s", text[n + 1] ? "~" : text + n);
-		columns++;
-	}
-	cli_put_text(f, cut);
-	(void)fprintf(f, "%*s", width + 1 - columns, "");
-}
-
-/* The state in the pool, or what a made box is at when it does not run: that is always active. */
-static const char *what_it_is_at(const json_t *b)
-{
-	const char *state = cli_text_at(b, "state");
-	const char *status = cli_text_at(b, "status");
-
-	return !strcmp(state, slot_state_name(SLOT_ACTIVE)) && strcmp(status, "running") != 0 &&
-		       strcmp(status, "-") != 0
-		   ? status
-		   : state;
-}
-
-static void put_box(const json_t *b)
-{
-	char age[16];
-	char since[16];
-	char memory[16];
-
-	cli_format_age(json_number_value(json_object_get(b, "age_seconds")), age, sizeof(age));
-	cli_format_age(
-	    json_number_value(json_object_get(b, "state_seconds")), since, sizeof(since));
-	cli_format_bytes((uint64_t)cli_int_at(b, "memory_bytes"), memory, sizeof(memory));
-	put_column(stdout, cli_text_at(b, "box_id"), 16);
-	put_column(stdout, cli_text_at(b, "name"), 16);
-	put_column(stdout, what_it_is_at(b), 11);
-	put_column(stdout, cli_text_at(b, "user_id"), 16);
-	put_column(stdout, cli_text_at(b, "thread_id"), 20);
-	put_column(stdout, cli_text_at(b, "isolation"), 11);
-	(void)printf("%7s %7s %6lld %5lld %8lld %7s\n", age, since, cli_int_at(b, "leases"),
-	    cli_int_at(b, "in_flight"), cli_int_at(b, "commands_total"), memory);
-}
-
-void cli_put_boxes(const json_t *boxes)
-{
-	json_t *box;
-	size_t i;
-
-	(void)printf("%-16s %-16s %-11s %-16s %-20s %-11s %7s %7s %6s %5s %8s %7s\n", "BOX", "NAME",
-	    "STATE", "USER", "THREAD", "ISOLATION", "AGE", "SINCE", "LEASES", "BUSY", "COMMANDS",
-	    "MEMORY");
-	json_array_foreach(cli_walk(boxes), i, box)
-	{
-		put_box(box);
-	}
-}
-
 json_t *cli_event_json(const struct shm_event *ev)
 {
 	struct event_view view;
@@ -179,53 +110,4 @@ json_t *cli_event_json(const struct shm_event *ev)
 		    field->text ? cli_text_json(field->text) : json_integer(field->number));
 	}
 	return o;
-}
-
-void cli_put_event(FILE *f, const json_t *event)
-{
-	char change[40] = "";
-
-	if (json_object_get(event, "from"))
-		(void)snprintf(change, sizeof(change), "%s->%s", cli_text_at(event, "from"),
-		    cli_text_at(event, "to"));
-	put_column(f, cli_text_at(event, "time"), CLOCK_RFC3339_LEN - 1);
-	put_column(f, cli_text_at(event, "kind"), 16);
-	put_column(f, cli_text_at(event, "box_id"), 16);
-	put_column(f, change, 20);
-	cli_put_text(f, cli_text_at(event, "reason"));
-	if (json_object_get(event, "code"))
-		(void)fprintf(f, " (code %lld)", cli_int_at(event, "code"));
-	if (json_object_get(event, "count"))
-		(void)fprintf(f, " (%lld)", cli_int_at(event, "count"));
-	(void)fputc('\n', f);
-}
-
-void cli_put_numbers(const char *title, const json_t *object)
-{
-	const char *key;
-	json_t *value;
-
-	(void)printf("%-10s", title);
-	json_object_foreach(cli_walk(object), key, value)
-	{
-		if (json_integer_value(value))
-			(void)printf(" %s %lld", key, (long long)json_integer_value(value));
-	}
-	(void)fputc('\n', stdout);
-}
-
-void cli_put_latencies(const json_t *object)
-{
-	const char *key;
-	json_t *value;
-
-	(void)printf(
-	    "%-10s %8s %10s %10s %10s\n", "LATENCY", "COUNT", "P50 us", "P95 us", "P99 us");
-	json_object_foreach(cli_walk(object), key, value)
-	{
-		if (cli_int_at(value, "count"))
-			(void)printf("%-10s %8lld %10lld %10lld %10lld\n", key,
-			    cli_int_at(value, "count"), cli_int_at(value, "p50_us"),
-			    cli_int_at(value, "p95_us"), cli_int_at(value, "p99_us"));
-	}
 }

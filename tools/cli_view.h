@@ -1,13 +1,12 @@
 /*
- * cli_view: what several commands of sbxctl show. Objects have the names of the service's answers,
- * so that --json does not depend on where the data came from.
+ * cli_view: what sbxctl and sbxtop tell of boxes and events. Objects have the names of the
+ * service's answers, so that --json does not depend on where the data came from.
  */
 #ifndef SBXD_TOOLS_CLI_VIEW_H
 #define SBXD_TOOLS_CLI_VIEW_H
 
 #include <jansson.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "shm/reader.h"
 
@@ -19,18 +18,6 @@ json_t *cli_text_json(const char *text);
 
 /* A record of the flight recorder as an object, the caller's. */
 json_t *cli_event_json(const struct shm_event *ev);
-
-/* Such an object as a line: time, kind, box, from->to, reason. */
-void cli_put_event(FILE *f, const json_t *event);
-
-/* One line per box under a heading. */
-void cli_put_boxes(const json_t *boxes);
-
-/* "TITLE  name n  name n", without what is zero. */
-void cli_put_numbers(const char *title, const json_t *object);
-
-/* One line per histogram that is not empty, under a heading. */
-void cli_put_latencies(const json_t *object);
 
 /* Members of objects, with 0 and "-" for what is not there. */
 long long cli_int_at(const json_t *o, const char *key);

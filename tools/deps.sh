@@ -1,7 +1,8 @@
 #!/bin/sh
 # deps: installs the Debian packages that are missing to build, test or show sbxd (Debian 12 and 13).
 #
-#   tools/deps.sh [build] [test] [demo] [fuzz]     what for; without any: build, test and demo
+#   tools/deps.sh [build] [test] [demo] [fuzz] [bench]     what for; without any: build, test and demo.
+#                                                          bench: what sbxd is compared with, and plots
 #   tools/deps.sh --list ...                       print the packages, install nothing
 #
 # Says exactly what it installs. Does nothing, and needs no root, when nothing is missing.
@@ -33,10 +34,11 @@ packages_for() {
 		echo build-essential pkg-config musl-tools linux-libc-dev libyaml-dev libbsd-dev \
 			libarchive-dev libjansson-dev libpcre2-dev libseccomp-dev libssl-dev libncurses-dev "$(http_package)"
 		;;
-	test) echo libcmocka-dev libwslay-dev python3 python3-yaml curl mandoc busybox-static bubblewrap valgrind procps spin tmux $(node_packages) ;;
+	test) echo libcmocka-dev libwslay-dev python3 python3-yaml curl mandoc busybox-static bubblewrap valgrind procps spin tmux zsh fish $(node_packages) ;;
 	demo) echo python3 ;;
 	fuzz) echo clang ;;
-	*) fail "unknown group '$1': build, test, demo or fuzz" ;;
+	bench) echo bubblewrap crun runc podman gnuplot-nox ;;
+	*) fail "unknown group '$1': build, test, demo, fuzz or bench" ;;
 	esac
 }
 

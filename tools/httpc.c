@@ -1,9 +1,10 @@
-/* httpc: a blocking HTTP client over a Unix socket. sbxctl; when it dies the service sees its
- * connection close, and ends what was done for it. */
+/* httpc: a blocking HTTP client over a Unix socket. sbxctl, sbxbench; when it dies the service sees
+ * its connection close, and ends what was done for it. */
 #include "tools/httpc.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +14,9 @@
 
 #include "lib/clock.h"
 #include "lib/fd.h"
+#include "tools/httpc_send.h"
 
 #define READ_SIZE 65536U
-#define HEAD_SIZE 4096U
 
 struct httpc {
 	int fd; /* owned */
@@ -127,63 +128,6 @@ void httpc_close(struct httpc *c)
 	free(c);
 }
 
-static int fail_wait(int rc, const char *what, struct err *err)
-{
-	if (rc == -ETIMEDOUT)
-		return err_set(err, ETIMEDOUT, "the service did not %s in time", what);
-	if (rc == -ECANCELED)
-		return err_set(err, ECANCELED, "interrupted");
-	return err_sys(err, -rc, "waiting for the service");
-}
-
-/* A peer that has hung up is no error here: it may have answered before. */
-static int send_bytes(
-    struct httpc *c, const uint8_t *data, size_t len, uint64_t deadline, struct err *err)
-{
-	while (len > 0) {
-		ssize_t n = send(c->fd, data, len, MSG_NOSIGNAL);
-		int rc;
-
-		if (n >= 0) {
-			data += n;
-			len -= (size_t)n;
-			continue;
-		}
-		if (errno == EPIPE || errno == ECONNRESET)
-			return 0;
-		if (errno != EAGAIN && errno != EINTR)
-			return err_sys(err, errno, "sending the request");
-		rc = httpc_wait(c->fd, POLLOUT, c->cancel_fd, deadline);
-		if (rc < 0)
-			return fail_wait(rc, "take the request", err);
-	}
-	return 0;
-}
-
-static int send_request(
-    struct httpc *c, const struct httpc_request *req, uint64_t deadline, struct err *err)
-{
-	struct buf head;
-	int rc;
-
-	buf_init(&head, HEAD_SIZE);
-	rc = buf_printf(&head, "%s %s HTTP/1.1\r\nHost: localhost\r\nAccept: %s\r\n", req->method,
-	    req->path, req->accept ? req->accept : "application/json");
-	if (rc == 0 && req->body)
-		rc = buf_printf(&head, "Content-Type: application/json\r\nContent-Length: %zu\r\n",
-		    req->body_len);
-	if (rc == 0)
-		rc = buf_puts(&head, "\r\n");
-	if (rc < 0)
-		rc = err_set(err, -rc, "the request does not fit: %.80s", req->path);
-	if (rc == 0)
-		rc = send_bytes(c, buf_head(&head), head.len, deadline, err);
-	if (rc == 0 && req->body)
-		rc = send_bytes(c, req->body, req->body_len, deadline, err);
-	buf_free(&head);
-	return rc;
-}
-
 static int receive(struct httpc *c, uint64_t deadline, struct err *err)
 {
 	ssize_t n;
@@ -192,7 +136,7 @@ static int receive(struct httpc *c, uint64_t deadline, struct err *err)
 		int rc = httpc_wait(c->fd, POLLIN, c->cancel_fd, deadline);
 
 		if (rc < 0)
-			return fail_wait(rc, "answer", err);
+			return httpc_fail_wait(rc, "answer", err);
 		n = buf_read_fd(&c->bytes, c->fd, READ_SIZE);
 		if (n > 0)
 			return 0;
@@ -239,9 +183,11 @@ int httpc_send(struct httpc *c, const struct httpc_request *req, uint64_t deadli
 
 	http_in_reset(c->in);
 	c->until_close = false;
-	rc = send_request(c, req, deadline, err);
+	rc = httpc_put_request(&(const struct httpc_line){c->fd, c->cancel_fd}, req, deadline, err);
 	if (rc < 0)
 		return rc;
+	if (req->fill)
+		deadline = clock_now_ns() + req->fill_ns;
 	rc = next_event(c, deadline, &body, &len, err);
 	if (rc < 0)
 		return rc;
@@ -274,4 +220,19 @@ int httpc_read_all(struct httpc *c, uint64_t deadline, struct buf *body, struct 
 			return err_set(err, -rc, "the answer does not fit %zu bytes", body->max);
 	}
 	return rc;
+}
+
+int httpc_take_socket(struct httpc *c, int *fd, struct buf *rest)
+{
+	struct buf bytes;
+
+	buf_init(&bytes, c->bytes.max);
+	buf_consume(&c->bytes, c->used);
+	c->used = 0;
+	if (buf_append(&bytes, buf_head(&c->bytes), c->bytes.len) < 0)
+		return -ENOMEM;
+	buf_clear(&c->bytes);
+	*fd = fd_take(&c->fd);
+	*rest = bytes;
+	return 0;
 }

@@ -1,4 +1,4 @@
-/* sbxctl: the command line of sbxd: one table of commands. */
+/* sbxctl: the command line of sbxd. Finds the command among the words and runs it. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,65 +7,15 @@
 #include "lib/fd.h"
 #include "tools/cli.h"
 
-static const struct cli_command commands[] = {
-    {"run", NULL, "[-u USER] [-t THREAD] [-e K=V] [-w DIR] [--timeout S] [-i] [--tty] -- CMD...",
-	"take a box, run a command in it, give it back", cli_run},
-    {"acquire", NULL, "[-u USER] [-t THREAD] [--image REF] [--lease S] [--wait S]",
-	"take a box and print its name", cli_acquire},
-    {"exec", NULL, "[-e K=V] [-w DIR] [--timeout S] [-i] [--tty] BOX -- CMD...",
-	"run a command in a box", cli_exec},
-    {"release", NULL, "[--lease ID] BOX", "give a box back: it stays warm", cli_release},
-    {"ps", NULL, "", "list boxes", cli_ps},
-    {"inspect", NULL, "BOX", "show all about a box", cli_inspect},
-    {"rm", NULL, "[-f] BOX", "close a box; -f: also one in use", cli_rm},
-    {"pool", NULL, "", "show counts, counters and latencies", cli_pool},
-    {"events", NULL, "[-f]", "show what the flight recorder holds, newest last; -f: and go on",
-	cli_events},
-    {"token", NULL, "[--no-user] [USER] THREAD", "print the scope token of a user and thread",
-	cli_token},
-    {"shm", "dump", "[NAME]", "print and validate a shared table, live or dead", cli_shm_dump},
-    {"doctor", NULL, "", "find what is wrong with this host and how to mend it", cli_doctor},
-    {"shutdown", NULL, "", "close every box and end sbxd", cli_shutdown},
-};
-
-#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
-
-static void put_help(FILE *f)
-{
-	(void)fprintf(f, "usage: sbxctl COMMAND [OPTION...] [ARGUMENT...]\n\n");
-	for (size_t i = 0; i < COMMANDS; i++) {
-		const struct cli_command *c = &commands[i];
-
-		(void)fprintf(f, "  %s%s%s %s\n      %s\n", c->name, c->sub ? " " : "",
-		    c->sub ? c->sub : "", c->args, c->help);
-	}
-	(void)fprintf(f, "\nEverywhere: --json (data as JSON), --socket PATH (or SBXD_SOCKET), "
-			 "--instance NAME.\n"
-			 "Exit status: the command's own; 128+N when signal N ended it; 124 "
-			 "timeout; 125 sbxctl\n"
-			 "or the service failed; 2 usage.\n");
-}
-
-static const struct cli_command *find_command(int argc, char **argv)
-{
-	for (size_t i = 0; i < COMMANDS; i++) {
-		if (strcmp(commands[i].name, argv[0]) != 0)
-			continue;
-		if (!commands[i].sub || (argc > 1 && strcmp(commands[i].sub, argv[1]) == 0))
-			return &commands[i];
-	}
-	return NULL;
-}
-
 /* The common options may also stand before the command: the index of the first word after them. */
 static int skip_leading_options(int argc, char **argv)
 {
-	static const char *const with_value[] = {"--socket", "--instance"};
 	int n = 1;
 
 	while (n < argc && strncmp(argv[n], "--", 2) == 0) {
-		for (size_t i = 0; i < sizeof(with_value) / sizeof(with_value[0]); i++)
-			n += strcmp(argv[n], with_value[i]) == 0;
+		for (size_t i = 0; i < cli_common_count; i++)
+			n += cli_common_options[i].value &&
+			     strcmp(argv[n] + 2, cli_common_options[i].name) == 0;
 		n++;
 	}
 	return n < argc ? n : 1;
@@ -103,8 +53,8 @@ int main(int argc, char **argv)
 		cli.socket = NULL;
 	if (open_standard() < 0)
 		return CLI_FAILED;
-	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)) {
-		put_help(stdout);
+	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+		cli_put_help(stdout, NULL);
 		return cli_finish(CLI_OK);
 	}
 	if (argc > 1 && strcmp(argv[1], "--version") == 0) {
@@ -112,16 +62,16 @@ int main(int argc, char **argv)
 		return cli_finish(CLI_OK);
 	}
 	at = skip_leading_options(argc, argv);
-	cli.command = argc > 1 ? find_command(argc - at, argv + at) : NULL;
+	cli.command = argc > 1 ? cli_command_find(argv[at], argv[at + 1]) : NULL;
 	if (!cli.command) {
 		if (argc > 1)
 			(void)fprintf(stderr, "sbxctl: unknown command '%s'\n", argv[at]);
-		put_help(stderr);
+		cli_put_help(stderr, NULL);
 		return CLI_USAGE;
 	}
 	words = cli.command->sub ? 2 : 1;
 	move_words_first(argv, at, words);
 	status = cli.command->run(&cli, argc - words, argv + words);
 	fd_close(&cli.signal_fd);
-	return status;
+	return status == CLI_HELPED ? CLI_OK : status;
 }

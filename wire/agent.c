@@ -78,9 +78,10 @@ int agent_get_head(const uint8_t *bytes, size_t n, struct agent_head *head)
 	if (n < AGENT_HEAD_LEN)
 		return 0;
 	memcpy(&h, bytes, sizeof(h));
-	if (h.size > AGENT_PAYLOAD_MAX || h.check != (AGENT_CHECK ^ h.size ^ h.channel))
+	if (h.size > (h.type == AGENT_DATA ? AGENT_DATA_MAX : AGENT_PAYLOAD_MAX))
 		return -EBADMSG;
-	if (!type_is_known(h.type) || (h.flags & ~AGENT_F_MORE) != 0)
+	if (h.check != (AGENT_CHECK ^ h.size ^ h.channel) || !type_is_known(h.type) ||
+	    (h.flags & ~AGENT_F_MORE) != 0)
 		return -EBADMSG;
 	if (h.arg >= AGENT_STREAMS || h.reserved != 0)
 		return -EBADMSG;

@@ -2,8 +2,9 @@
  * agent: the whole contract between a worker and sbx-guest, over one byte stream.
  *
  * A frame is struct agent_head (16 bytes, little endian) and `size` bytes of payload, at most
- * AGENT_PAYLOAD_MAX. A channel is one operation (a command or a file transfer), numbered by the
- * worker, never reused while open. Channel 0 is the connection itself.
+ * AGENT_PAYLOAD_MAX, or AGENT_DATA_MAX of AGENT_DATA, which is passed on as it comes and need not
+ * be kept. A channel is one operation (a command or a file transfer), numbered by the worker, never
+ * reused while open. Channel 0 is the connection itself.
  *
  * Flow control: on a channel, data frames (AGENT_DATA, per stream) may be sent only against credit
  * given by the other side: AGENT_CREDIT adds bytes. The first credit is AGENT_WINDOW for every
@@ -28,9 +29,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define AGENT_VERSION 1U
+#define AGENT_VERSION 2U
 #define AGENT_HEAD_LEN 16U
 #define AGENT_PAYLOAD_MAX 65536U
+#define AGENT_DATA_MAX (256U * 1024U)
 #define AGENT_WINDOW (1024U * 1024U)
 #define AGENT_WINDOW_NARROW (256U * 1024U)
 #define AGENT_REQUEST_MAX \
@@ -238,7 +240,7 @@ void agent_put_head(uint8_t out[AGENT_HEAD_LEN], enum agent_type type, uint8_t f
     uint32_t channel, uint32_t size);
 
 /*
- * Reads a frame head from n bytes. 1: *head is filled and valid (size <= AGENT_PAYLOAD_MAX); 0:
+ * Reads a frame head from n bytes. 1: *head is filled and valid (no larger than it may be); 0:
  * more bytes are needed; -EBADMSG: this is no frame.
  */
 int agent_get_head(const uint8_t *bytes, size_t n, struct agent_head *head);

@@ -57,6 +57,7 @@ struct http_head {
 	const char *traceparent; /* if well-formed (W3C trace context), else "" */
 	const char *websocket_key;
 	const char *websocket_version;
+	const char *websocket_accept; /* of a 101 */
 	const char *idempotency_key;
 	const char *retry_after;
 	const char *last_event_id;
@@ -92,6 +93,9 @@ void http_in_reset(struct http_in *in);
  */
 int http_in_feed(struct http_in *in, const uint8_t *data, size_t n, size_t *used,
     const uint8_t **body, size_t *body_len, struct err *err);
+
+/* n bytes of a body of known length, at most what is left of it, were read by somebody else. */
+void http_in_skip(struct http_in *in, size_t n);
 
 /* The head after HTTP_HEAD_DONE. */
 const struct http_head *http_in_head(const struct http_in *in);

@@ -18,6 +18,7 @@ enum field_id {
 	FIELD_AUTHORIZATION,
 	FIELD_WEBSOCKET_KEY,
 	FIELD_WEBSOCKET_VERSION,
+	FIELD_WEBSOCKET_ACCEPT,
 	FIELD_IDEMPOTENCY_KEY,
 	FIELD_RETRY_AFTER,
 	FIELD_LAST_EVENT_ID,
@@ -51,6 +52,7 @@ static const struct {
     [FIELD_AUTHORIZATION] = FIELD("Authorization", RULE_ONCE),
     [FIELD_WEBSOCKET_KEY] = FIELD("Sec-WebSocket-Key", RULE_ONCE),
     [FIELD_WEBSOCKET_VERSION] = FIELD("Sec-WebSocket-Version", RULE_ONCE),
+    [FIELD_WEBSOCKET_ACCEPT] = FIELD("Sec-WebSocket-Accept", RULE_ONCE),
     [FIELD_IDEMPOTENCY_KEY] = FIELD("Idempotency-Key", RULE_ONCE),
     [FIELD_RETRY_AFTER] = FIELD("Retry-After", RULE_ONCE),
     [FIELD_LAST_EVENT_ID] = FIELD("Last-Event-ID", RULE_ONCE),
@@ -290,6 +292,7 @@ int http_fields_read(enum http_kind kind, char *text, const struct http_raw *raw
 	h.traceparent = fields_check_traceparent(fields_text(&seen, FIELD_TRACEPARENT));
 	h.websocket_key = fields_text(&seen, FIELD_WEBSOCKET_KEY);
 	h.websocket_version = fields_text(&seen, FIELD_WEBSOCKET_VERSION);
+	h.websocket_accept = fields_text(&seen, FIELD_WEBSOCKET_ACCEPT);
 	h.idempotency_key = fields_text(&seen, FIELD_IDEMPOTENCY_KEY);
 	h.retry_after = fields_text(&seen, FIELD_RETRY_AFTER);
 	h.last_event_id = fields_text(&seen, FIELD_LAST_EVENT_ID);

@@ -221,6 +221,14 @@ static int in_feed_chunked(struct http_in *in, const uint8_t *data, size_t n, si
 	return HTTP_END;
 }
 
+void http_in_skip(struct http_in *in, size_t n)
+{
+	INVARIANT(in->stage == IN_LENGTH && n <= in->left);
+	in->left -= n;
+	if (in->left == 0)
+		in->stage = IN_END;
+}
+
 static int in_feed_plain(struct http_in *in, const uint8_t *data, size_t n, size_t *used,
     const uint8_t **body, size_t *body_len)
 {
@@ -230,9 +238,7 @@ static int in_feed_plain(struct http_in *in, const uint8_t *data, size_t n, size
 		return HTTP_MORE;
 	if (in->stage == IN_LENGTH) {
 		take = n < in->left ? n : (size_t)in->left;
-		in->left -= take;
-		if (in->left == 0)
-			in->stage = IN_END;
+		http_in_skip(in, take);
 	}
 	*body = data;
 	*body_len = take;

@@ -47,6 +47,9 @@ enum ws_code {
  */
 int ws_check_handshake(const struct http_head *h, char accept[WS_ACCEPT_LEN], struct err *err);
 
+/* What a server answers to a key of 24 characters, RFC 6455, 4.2.2. */
+void ws_put_accept(const char *key, char accept[WS_ACCEPT_LEN]);
+
 /* ---- frames out ---- */
 
 /* Writes the head of an unfragmented frame with n bytes of payload. Returns its length. */

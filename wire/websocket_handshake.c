@@ -28,7 +28,7 @@ static bool ws_key_is_good(const char *key)
 	return bytes && n == WS_KEY_BYTES;
 }
 
-static void ws_put_accept(const char *key, char out[WS_ACCEPT_LEN])
+void ws_put_accept(const char *key, char out[WS_ACCEPT_LEN])
 {
 	uint8_t digest[SHA_DIGEST_LENGTH];
 	SHA_CTX sha;

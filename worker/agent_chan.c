@@ -12,6 +12,11 @@
 
 #define CHAN_GRANT (AGENT_WINDOW / 4) /* credit is given in portions of at least this */
 
+static bool chan_has_room(const struct agent_link *l)
+{
+	return l->pour.left == 0 && l->out.len < AGENT_LINK_OUT_LOW;
+}
+
 /* Queues one frame, or writes it at once when nothing is queued. 0, -EPIPE. */
 static int link_put(
     struct agent_link *l, const uint8_t head[AGENT_HEAD_LEN], const void *payload, size_t n)
@@ -25,7 +30,7 @@ static int link_put(
 
 	if (l->broken)
 		return -EPIPE;
-	if (l->out.len == 0) {
+	if (l->out.len == 0 && l->pour.left == 0) {
 		rc = writev(l->fd, iov, n ? 2 : 1);
 		if (rc < 0 && errno != EAGAIN && errno != EINTR)
 			rc = 0; /* what is wrong with the stream, reading it will tell */
@@ -71,18 +76,21 @@ void link_flush(struct agent_link *l)
 {
 	ssize_t rc;
 
-	if (l->out.len) {
+	link_pour_on(l);
+	if (l->broken)
+		return;
+	if (l->out.len && l->pour.left == 0) {
 		rc = buf_write_fd(&l->out, l->fd);
 		if (rc < 0 && rc != -EAGAIN && rc != -EINTR) {
 			link_break(l, (int)-rc, "the stream to the guest ended");
 			return;
 		}
 	}
-	if (l->out.len == 0) {
+	if (l->out.len == 0 && l->pour.left == 0) {
 		buf_trim(&l->out, AGENT_LINK_OUT_LOW);
 		(void)link_watch(l); /* at worst we are woken once more */
 	}
-	for (size_t i = 0; i < AGENT_CHANNELS_MAX && l->out.len < AGENT_LINK_OUT_LOW; i++) {
+	for (size_t i = 0; i < AGENT_CHANNELS_MAX && chan_has_room(l); i++) {
 		struct agent_chan *c = l->chans[i];
 
 		if (!c || !(c->crowded || (c->blocked && c->credit)))
@@ -139,7 +147,7 @@ size_t agent_chan_room(struct agent_chan *c)
 
 	if (!c->link || c->link->broken)
 		return 0;
-	if (c->link->out.len < AGENT_LINK_OUT_LOW)
+	if (chan_has_room(c->link))
 		room = c->credit;
 	c->blocked |= room == 0;
 	return room;
@@ -212,7 +220,7 @@ int chan_add_credit(struct agent_chan *c, uint32_t n)
 	if (n > AGENT_WINDOW - c->credit)
 		return -EBADMSG;
 	c->credit += n;
-	if (c->blocked && n && c->link->out.len < AGENT_LINK_OUT_LOW) {
+	if (c->blocked && n && chan_has_room(c->link)) {
 		c->blocked = false;
 		c->ops->sendable(c);
 	}

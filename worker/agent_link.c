@@ -116,7 +116,8 @@ void link_parse(struct agent_link *l)
 
 int link_watch(struct agent_link *l)
 {
-	uint32_t events = (l->held ? 0 : (uint32_t)EPOLLIN) | (l->out.len ? (uint32_t)EPOLLOUT : 0);
+	uint32_t events = (l->held ? 0 : (uint32_t)EPOLLIN) |
+			  (l->out.len || l->pour.left ? (uint32_t)EPOLLOUT : 0);
 
 	return loop_mod(l->loop, &l->watch, events);
 }
@@ -197,6 +198,7 @@ int agent_link_init(
 	    .ctx = ctx,
 	    .watch.fd = -1,
 	    .pipe = {-1, -1},
+	    .pour.pipe = {-1, -1},
 	};
 	buf_init(&l->out, AGENT_LINK_OUT_MAX);
 	/* Both only make large transfers faster; a stream that is no socket has neither. */
@@ -225,6 +227,7 @@ void agent_link_fini(struct agent_link *l)
 			agent_chan_drop(l->chans[i]);
 	}
 	link_close_pipe(l);
+	link_close_pour(l);
 	(void)munmap(l->in, AGENT_LINK_IN); /* our own mapping */
 	buf_free(&l->out);
 	fd_close(&l->fd);
@@ -235,6 +238,8 @@ void agent_link_trim(struct agent_link *l)
 {
 	if (l->pipe_len == 0)
 		link_close_pipe(l);
+	if (l->pour.left == 0)
+		link_close_pour(l);
 	buf_trim(&l->out, LINK_PAGE);
 	if (l->in_hot && l->in_off + l->in_len <= LINK_PAGE) {
 		/* Advice: when it is refused the pages just stay. */

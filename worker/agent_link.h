@@ -73,6 +73,14 @@ struct agent_link_ops {
 	void (*broken)(void *ctx, int code, const char *why);
 };
 
+/* The frame whose payload lies in a pipe, on its way to the guest. */
+struct link_pour {
+	int pipe[2]; /* -1 until it is needed */
+	size_t left; /* bytes in it; 0: there is no such frame */
+	size_t head_left;
+	uint8_t head[AGENT_HEAD_LEN];
+};
+
 struct agent_link {
 	struct loop *loop;
 	struct loop_watch watch;
@@ -98,6 +106,7 @@ struct agent_link {
 	size_t pipe_len;	  /* bytes in it, of the frame `cur` */
 	struct agent_head cur;	  /* the data frame whose payload is coming */
 	size_t cur_left;
+	struct link_pour pour; /* comes before what is in out */
 	struct buf out;
 	uint32_t next_id;
 	struct agent_chan *chans[AGENT_CHANNELS_MAX]; /* id % AGENT_CHANNELS_MAX */
@@ -131,6 +140,12 @@ size_t agent_chan_room(struct agent_chan *c);
 
 /* Sends data on AGENT_STDIN, at most what agent_chan_room() said; returns how much was taken. */
 size_t agent_chan_send(struct agent_chan *c, const uint8_t *p, size_t n);
+
+/*
+ * The same for what a Unix socket holds, without a copy: n bytes of it at most. Returns how many,
+ * 0 at its end, -EAGAIN, another -errno of reading it, or -EOPNOTSUPP: not now, or not this one.
+ */
+ssize_t agent_chan_pour(struct agent_chan *c, int fd, size_t n);
 
 /* No more data on AGENT_STDIN. */
 void agent_chan_eof(struct agent_chan *c);

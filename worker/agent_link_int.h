@@ -1,6 +1,7 @@
 /*
  * agent_link_int: what agent_link.c (receiving), agent_frame.c (what is no data), agent_pipe.c
- * (data that is only passed on) and agent_chan.c (channels, sending) share.
+ * (data that is only passed on), agent_pour.c (the same towards the guest) and agent_chan.c
+ * (channels, sending) share.
  */
 #ifndef SBXD_WORKER_AGENT_LINK_INT_H
 #define SBXD_WORKER_AGENT_LINK_INT_H
@@ -31,6 +32,10 @@ bool link_may_pipe(const struct agent_link *l);
 void link_poll_pipe(struct agent_link *l);
 void link_pump_pipe(struct agent_link *l);
 void link_close_pipe(struct agent_link *l);
+
+/* agent_pour.c: puts more of the poured frame on the stream; the pipe's end. */
+void link_pour_on(struct agent_link *l);
+void link_close_pour(struct agent_link *l);
 
 /* The events that the stream is to be watched for now. 0 or -errno. */
 int link_watch(struct agent_link *l);

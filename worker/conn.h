@@ -170,6 +170,10 @@ void conn_put(struct conn *c, const void *p, size_t n);
  */
 size_t conn_put_some(struct conn *c, const void *p, size_t n);
 
+/* Much is to come: the socket may hold as much of it as a window, so that its reader and we wake
+ * each other less often. */
+void conn_widen(struct conn *c);
+
 /* The same for n bytes that lie in a pipe, of a body that is not chunked. */
 size_t conn_put_pipe(struct conn *c, int pipe, size_t n);
 

@@ -20,11 +20,17 @@ void conn_fail_body(struct conn *c)
 	conn_fail(c, API_TOO_LARGE, why);
 }
 
-static void body_take(struct conn *c, const uint8_t *p, size_t n)
+static void body_count(struct conn *c, size_t n)
 {
 	c->body_seen += n;
 	if (c->body_left != UINT64_MAX)
 		c->body_left -= n < c->body_left ? n : c->body_left;
+	c->since_ns = c->phase == CONN_BODY ? loop_now(c->s->loop) : c->since_ns;
+}
+
+static void body_take(struct conn *c, const uint8_t *p, size_t n)
+{
+	body_count(c, n);
 	if (c->phase == CONN_DRAIN) {
 		if (c->body_seen > CONN_DRAIN_MAX) {
 			c->keep_alive = false;
@@ -32,7 +38,6 @@ static void body_take(struct conn *c, const uint8_t *p, size_t n)
 		}
 		return;
 	}
-	c->since_ns = loop_now(c->s->loop);
 	if (c->body_seen > c->body_max) {
 		op_abandon(c->op);
 		conn_fail_body(c);
@@ -110,6 +115,25 @@ static size_t body_room(const struct conn *c)
 	return room < SERVICE_SCRATCH ? room : SERVICE_SCRATCH;
 }
 
+/*
+ * From the socket to the operation, by reference. As read(2), but -errno; -EOPNOTSUPP: it must be
+ * copied. TCP's must, because its splice(2) waits when somebody has made the socket blocking.
+ */
+static ssize_t body_pour(struct conn *c, size_t want)
+{
+	ssize_t n;
+
+	if (c->phase != CONN_BODY || !c->op->cls->pour || c->body_left == UINT64_MAX ||
+	    (c->who.flags & CTL_CONN_TCP))
+		return -EOPNOTSUPP;
+	n = c->op->cls->pour(c->op, c->fd, want);
+	if (n > 0) {
+		http_in_skip(c->in, (size_t)n);
+		body_count(c, (size_t)n);
+	}
+	return n;
+}
+
 /* Reads from the socket straight to the operation. True: go on. */
 static bool body_read(struct conn *c, size_t room)
 {
@@ -123,9 +147,15 @@ static bool body_read(struct conn *c, size_t room)
 		want = CONN_READ_CHUNKED;
 	else if (want > c->body_left)
 		want = (size_t)c->body_left;
-	n = recv(c->fd, c->s->scratch, want, MSG_DONTWAIT);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-		c->readable = errno == EINTR;
+	n = body_pour(c, want);
+	if (n > 0)
+		return true;
+	if (n == -EOPNOTSUPP) {
+		n = recv(c->fd, c->s->scratch, want, MSG_DONTWAIT);
+		n = n < 0 ? -errno : n;
+	}
+	if (n == -EAGAIN || n == -EINTR) {
+		c->readable = n == -EINTR;
 		return c->readable;
 	}
 	if (n == 0)

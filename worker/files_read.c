@@ -78,8 +78,10 @@ static int reader_started(struct agent_chan *c, const uint8_t *payload, size_t n
 		return 0;
 	}
 	conn_begin(r->op.conn, READ_TYPE, r->sized ? r->left : UINT64_MAX);
-	if (r->sized && r->left >= READ_PIPE)
+	if (r->sized && r->left >= READ_PIPE) {
+		conn_widen(r->op.conn);
 		agent_chan_pipe(c);
+	}
 	return 0;
 }
 

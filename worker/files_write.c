@@ -2,6 +2,7 @@
  * files_write: PUT fs/write: a request's body becomes a file. sbx-worker. If we die here the box
  * dies with us: the file is written whole or not at all.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #include "worker/files_json.h"
 
 #define WRITE_MODE 0644U
+#define WRITE_POUR 4096U /* less than a page is copied anyway */
 #define WRITE_JSON_MAX (8U * PATH_MAX + 256U)
 
 struct writer {
@@ -78,6 +80,14 @@ static void writer_body(struct op *op, const uint8_t *p, size_t n)
 	(void)agent_chan_send(&op->chan, p, n); /* never more than there is room for */
 }
 
+static ssize_t writer_pour(struct op *op, int fd, size_t n)
+{
+	ssize_t taken = n < WRITE_POUR ? -EOPNOTSUPP : agent_chan_pour(&op->chan, fd, n);
+
+	op->s->report->work.bytes_in += taken > 0 ? (uint64_t)taken : 0;
+	return taken;
+}
+
 static void writer_body_end(struct op *op)
 {
 	agent_chan_eof(&op->chan);
@@ -94,6 +104,7 @@ static void writer_free(struct op *op)
 static const struct op_class writer_class = {
     .room = writer_room,
     .body = writer_body,
+    .pour = writer_pour,
     .body_end = writer_body_end,
     .abandon = op_close_chan,
     .free = writer_free,

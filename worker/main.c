@@ -5,6 +5,7 @@
  *   sbx-worker box SLOT    boots a box, serves its clients until it ends
  *   sbx-worker janitor     prepares drivers and cleans up after dead boxes
  *   sbx-worker image       pulls, lists or removes images, once
+ *   sbx-worker probe ...   by sbxctl, see worker/offline.h
  *
  * If it dies, sbxd answers its clients, and the janitor proves that nothing of the box is left.
  */
@@ -20,6 +21,7 @@
 #include "worker/box.h"
 #include "worker/image_order.h"
 #include "worker/janitor.h"
+#include "worker/offline.h"
 
 #define MAIN_USAGE 2
 #define MAIN_MMAP_THRESHOLD (32 * 1024 * 1024)
@@ -59,9 +61,15 @@ int main(int argc, char **argv)
 		status = janitor_main();
 	else if (argc == 2 && !strcmp(argv[1], "image"))
 		status = image_order_main();
+	else if (argc > 3)
+		status = offline_main(argc, argv);
+	if (status < 0)
+		status = MAIN_USAGE;
 	if (status == MAIN_USAGE)
 		(void)fputs("usage: sbx-worker box SLOT | sbx-worker janitor | sbx-worker image\n"
-			    "Started by sbxd; of no use by itself.\n",
+			    "       sbx-worker probe | list | sweep INSTANCE RUNTIME_DIR STATE_DIR "
+			    "UID_BASE\n"
+			    "Started by sbxd and sbxctl; see sbx-worker(8).\n",
 		    stderr);
 	/* Nothing is buffered, and the kernel gives everything back faster than we could. */
 	_exit(status);

@@ -26,6 +26,9 @@ struct op_class {
 	/* A part of the request's body, at most room() bytes; and its end. */
 	void (*body)(struct op *op, const uint8_t *p, size_t n);
 	void (*body_end)(struct op *op);
+	/* Takes at most n bytes, as above, from a Unix socket itself. As agent_chan_pour(); after
+	 * -EOPNOTSUPP they come through body(). NULL: always. */
+	ssize_t (*pour)(struct op *op, int fd, size_t n);
 	/*
 	 * What came on a connection that conn_upgrade() was called for, at most room() bytes, which
 	 * may be overwritten. The operation may end within.

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "worker/tar_head.h"
+#include "wire/tar_head.h"
 
 /* ---- a member and where its data lies ---- */
 

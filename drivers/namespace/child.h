@@ -43,6 +43,12 @@ enum child_step {
 /* "mount the root overlay", for messages. */
 const char *child_step_name(uint32_t step);
 
+/*
+ * Large files lie in larger pages than small ones, which makes writing one twice as fast: but never
+ * in more than they say that they need.
+ */
+#define CHILD_SCRATCH_HUGE "huge=within_size,"
+
 /* Written by start() before the clone, read by the child; step and error the other way. */
 struct child {
 	const struct ns_prepared *prep;
@@ -55,7 +61,7 @@ struct child {
 	int helper;    /* sbx-files; >= 10, or -1 */
 	int lower[NS_LOWERS]; /* detached clones of prep->lower, or -1: take the path */
 	const char *hostname;
-	char scratch[64];	/* mount options of the scratch tmpfs */
+	char scratch[96];	/* mount options of the scratch tmpfs, CHILD_SCRATCH_HUGE first */
 	volatile uint32_t step; /* enum child_step */
 	volatile int32_t error; /* errno value, 0 none */
 };

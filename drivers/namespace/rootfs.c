@@ -93,6 +93,9 @@ SYS_BARE static long root_make_scratch(struct child *c)
 
 	c->step = STEP_SCRATCH;
 	rc = root_mount("scratch", "/tmp", "tmpfs", SAFE, c->scratch);
+	if (rc == -EINVAL) /* a kernel without huge pages does not know the option */
+		rc = root_mount(
+		    "scratch", "/tmp", "tmpfs", SAFE, c->scratch + sizeof(CHILD_SCRATCH_HUGE) - 1);
 	if (rc == 0)
 		rc = sys_call(SYS_chdir, RAW_PTR("/tmp"), 0, 0, 0, 0);
 	if (rc == 0)

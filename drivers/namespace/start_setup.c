@@ -77,7 +77,8 @@ int start_set_up(struct start *s, struct err *err)
 	c->hostname = "box";
 	c->pids_max = s->spec->pids_max;
 	c->flags = (s->base ? CHILD_PRIVILEGED : 0U) | (s->trial ? CHILD_TRIAL : 0U);
-	(void)snprintf(c->scratch, sizeof(c->scratch), "size=%um,nr_inodes=%u,mode=0755", disk_mib,
+	(void)snprintf(c->scratch, sizeof(c->scratch),
+	    CHILD_SCRATCH_HUGE "size=%um,nr_inodes=%u,mode=0755", disk_mib,
 	    INODES_BASE + disk_mib * INODES_PER_MIB);
 	rc = start_make_pair(s->sync, err);
 	if (rc == 0)

@@ -14,7 +14,7 @@
 struct agent_client {
 	int fd; /* the stream, not owned */
 	uint32_t channel;
-	uint8_t payload[AGENT_PAYLOAD_MAX];
+	uint8_t payload[AGENT_DATA_MAX];
 };
 
 /* What a command did. */

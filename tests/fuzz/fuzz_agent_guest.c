@@ -42,7 +42,7 @@ static int fake_open(struct guest *g, struct channel *c, const uint8_t *request,
 
 static int fake_data(struct guest *g, struct channel *c, const uint8_t *bytes, size_t n)
 {
-	CHECK(n > 0 && n <= AGENT_PAYLOAD_MAX && !c->eof);
+	CHECK(n > 0 && n <= AGENT_DATA_MAX && !c->eof);
 	CHECK(c->allowance <= AGENT_WINDOW && c->owed <= AGENT_WINDOW);
 	if (bytes[0] % 4 != 0)
 		mux_consumed(g, c, n);

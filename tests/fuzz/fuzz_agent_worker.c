@@ -52,7 +52,7 @@ static size_t on_data(struct agent_chan *c, unsigned int stream, const uint8_t *
 {
 	struct listener *l = listener_of(c);
 
-	CHECK(stream < AGENT_STREAMS && n > 0 && n <= AGENT_PAYLOAD_MAX);
+	CHECK(stream < AGENT_STREAMS && n > 0 && n <= AGENT_DATA_MAX);
 	l->unread[stream] += n;
 	CHECK(l->unread[stream] <= AGENT_WINDOW);
 	if (p[0] % 2 == 0) {

@@ -15,6 +15,7 @@ import unittest
 
 import contract
 import yaml
+import ctl
 from harness import BOUND, BUILD, ROOT, Daemon, DaemonTest, slurp, wait_for
 from tcp import TokenFile
 
@@ -228,7 +229,7 @@ class Pages(unittest.TestCase):
         return " ".join(re.sub(".\b", "", r.stdout).split())
 
     def test_lint(self):
-        self.assertLessEqual({"sbxctl.1", "sbxd.8", "sbxd.yaml.5"}, {os.path.basename(p) for p in PAGES})
+        self.assertLessEqual({"sbxctl.1", "sbxtop.1", "sbxd.8", "sbx-worker.8", "sbxd.yaml.5"}, {os.path.basename(p) for p in PAGES})
         for page in PAGES:
             r = subprocess.run(["mandoc", "-T", "lint", "-W", "all", page], capture_output=True, text=True, timeout=60)
             of_the_host = ("referenced manual not found", "mandoc.db")
@@ -242,16 +243,34 @@ class Pages(unittest.TestCase):
         self.assertEqual([(f"--{name}", arg) for name, arg in page], options)
 
     def test_sbxctl(self):
+        """Commands in the order of --help, each with the words and all the options that it has there, and no others."""
         r = subprocess.run([f"{BUILD}/sbxctl", "--help"], capture_output=True, text=True, timeout=60)
         commands = re.findall(r"^  (\S.*?) *\n      \S", r.stdout, re.M)
         self.assertGreater(len(commands), 10)
         text = self.rendered("sbxctl.1")
-        source = slurp(f"{ROOT}/docs/sbxctl.1")
         at = 0
         for command in commands:
             self.assertIn(f" {command} ", text[at:], "not in the page, or in another order")
             at = text.index(f" {command} ", at)
-        listed = source.partition("The commands are:")[2].partition(".El")[0]
-        self.assertEqual(len(re.findall(r"^\.It Ic ", listed, re.M)), len(commands))
-        for option in re.findall(r"(--[a-z]+) ", r.stdout.partition("Everywhere:")[2]):
-            self.assertRegex(source, rf"(?m)^\.It Fl -{option.removeprefix('--')}\b")
+        source = slurp(f"{ROOT}/docs/sbxctl.1")
+        entries = re.split(r"(?m)^\.It Ic ", source.partition("The commands are:")[2].partition("Of all commands:")[0])[1:]
+        self.assertEqual(len(entries), len(commands))
+        for entry, (name, options) in zip(entries, ctl.table().items(), strict=True):
+            self.assertEqual(self.documented_options(entry), set(options), name)
+        common = self.documented_options(source.partition("Of all commands:")[2].partition(".Sh")[0])
+        self.assertEqual(common, {"--json", "--socket", "--instance", "-h", "--help"})
+
+    @staticmethod
+    def documented_options(text):
+        """Of each line ".It Fl x , -name Ar VALUE"."""
+        return {f"-{name}" for line in re.findall(r"(?m)^\.It Fl (.*)$", text) for name in line.partition(" Ar ")[0].split(" , ")}
+
+    def test_every_program_has_its_page(self):
+        """All that is installed, but what only other programs start in a box."""
+        installed = re.findall(r"install -m 755 (.*?) \$\(DESTDIR\)", slurp(f"{ROOT}/Makefile"))
+        programs = {os.path.basename(p) for line in installed for p in line.split()} - {"sbx-guest", "sbx-files"}
+        self.assertLessEqual({"sbxd", "sbxctl", "sbxtop", "sbx-worker"}, programs)
+        pages = {os.path.basename(p).rpartition(".")[0]: p for p in PAGES}
+        for program in programs:
+            self.assertIn(program, pages)
+            self.assertIn(f".Nm {program}\n", slurp(pages[program]))

@@ -58,7 +58,7 @@ struct drive {
 	size_t pong_len;
 	struct reply replies[DRIVE_CHANNELS];
 	size_t have;
-	uint8_t in[AGENT_HEAD_LEN + AGENT_PAYLOAD_MAX];
+	uint8_t in[AGENT_HEAD_LEN + AGENT_DATA_MAX];
 };
 
 struct exec_spec {
@@ -97,9 +97,9 @@ static inline void drive_write(struct drive *d, const void *bytes, size_t n)
 static inline void drive_send(struct drive *d, enum agent_type type, uint8_t flags, uint8_t arg,
     uint32_t channel, const void *payload, size_t n)
 {
-	uint8_t frame[AGENT_HEAD_LEN + AGENT_PAYLOAD_MAX];
+	static uint8_t frame[AGENT_HEAD_LEN + AGENT_DATA_MAX];
 
-	assert_true(n <= AGENT_PAYLOAD_MAX);
+	assert_true(n <= (type == AGENT_DATA ? AGENT_DATA_MAX : AGENT_PAYLOAD_MAX));
 	agent_put_head(frame, type, flags, arg, channel, (uint32_t)n);
 	if (n > 0)
 		memcpy(frame + AGENT_HEAD_LEN, payload, n);
@@ -109,7 +109,7 @@ static inline void drive_send(struct drive *d, enum agent_type type, uint8_t fla
 /* One frame; false at the end of the stream. */
 static inline bool drive_recv(struct drive *d, struct agent_head *h, const uint8_t **payload)
 {
-	static uint8_t frame[AGENT_HEAD_LEN + AGENT_PAYLOAD_MAX];
+	static uint8_t frame[AGENT_HEAD_LEN + AGENT_DATA_MAX];
 
 	for (;;) {
 		int rc = agent_get_head(d->in, d->have, h);
@@ -347,14 +347,16 @@ static inline uint32_t drive_write_start(
 	return channel;
 }
 
-/* Sends stdin or file data within the window; stops early when the channel is done. */
-static inline void drive_feed(struct drive *d, uint32_t channel, const void *data, size_t n)
+/* Sends stdin or file data within the window in frames of at most `most` bytes; stops early when
+ * the channel is done. */
+static inline void drive_feed_by(
+    struct drive *d, uint32_t channel, const void *data, size_t n, size_t most)
 {
 	struct reply *r = drive_reply(d, channel);
 	const uint8_t *p = data;
 
 	while (n > 0 && !r->done) {
-		size_t take = n < AGENT_PAYLOAD_MAX ? n : AGENT_PAYLOAD_MAX;
+		size_t take = n < most ? n : most;
 
 		if (take > r->allowance)
 			take = r->allowance;
@@ -367,6 +369,11 @@ static inline void drive_feed(struct drive *d, uint32_t channel, const void *dat
 		p += take;
 		n -= take;
 	}
+}
+
+static inline void drive_feed(struct drive *d, uint32_t channel, const void *data, size_t n)
+{
+	drive_feed_by(d, channel, data, n, AGENT_PAYLOAD_MAX);
 }
 
 static inline void drive_eof(struct drive *d, uint32_t channel)

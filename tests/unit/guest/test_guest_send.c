@@ -59,7 +59,7 @@ static void test_file_cut_while_it_is_read(void **state)
 		assert_failed(r, AGENT_E_IO);
 		assert_string_equal(r->text, "the file was cut short while it was read");
 		assert_true(r->len[1] >= cut);
-		assert_true(r->len[1] <= cut + AGENT_PAYLOAD_MAX);
+		assert_true(r->len[1] <= cut + AGENT_DATA_MAX);
 		assert_memory_equal(r->out[1], data, cut);
 		for (size_t k = cut; k < r->len[1]; k++)
 			assert_int_equal(r->out[1][k], 0);
@@ -185,9 +185,10 @@ static void test_reader_stalls_within_a_payload(void **state)
 		struct pollfd p = {.fd = d->fd, .events = POLLIN};
 		ssize_t n = 0;
 
-		/* Some bytes of a frame, and no more before the guest was asked. */
-		if (d->have < sizeof(d->in)) {
-			assert_int_equal(poll(&p, 1, DRIVE_PATIENCE_MS), 1);
+		/* Some bytes of a frame, and no more before the guest was asked. What is there
+		 * already may be all. */
+		if (d->have < sizeof(d->in) &&
+		    poll(&p, 1, d->have > 0 ? 0 : DRIVE_PATIENCE_MS) == 1) {
 			n = recv(d->fd, d->in + d->have, (sizeof(d->in) - d->have) / 2 + 1, 0);
 			assert_true(n > 0);
 		}
@@ -198,7 +199,7 @@ static void test_reader_stalls_within_a_payload(void **state)
 			assert_true(drive_pump(d));
 		assert_true(d->pongs > before || r->done); /* done: it came behind the last frame */
 		/* What was on its way, and a payload or two: not the whole window. */
-		assert_true(r->frames - frames < AGENT_WINDOW / AGENT_PAYLOAD_MAX);
+		assert_true(r->frames - frames < AGENT_WINDOW / AGENT_DATA_MAX);
 		if (r->done)
 			break;
 	}

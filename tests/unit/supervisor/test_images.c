@@ -11,9 +11,11 @@ struct answer {
 	int calls;
 	int prepared;
 	struct ctl_done done;
+	enum api_error error;
 };
 
-static void on_ready(struct sbxd *s, uint64_t ctx, int prepared, const struct ctl_done *done)
+static void on_ready(struct sbxd *s, uint64_t ctx, int prepared, const struct ctl_done *done,
+    enum api_error error)
 {
 	struct answer *a = (struct answer *)(uintptr_t)ctx;
 
@@ -21,6 +23,7 @@ static void on_ready(struct sbxd *s, uint64_t ctx, int prepared, const struct ct
 	a->calls++;
 	a->prepared = prepared;
 	a->done = *done;
+	a->error = error;
 }
 
 static void need(struct sbxd *s, const char *image, struct answer *a)
@@ -102,6 +105,7 @@ static void test_failure_reaches_all_and_is_not_kept(void **state)
 		assert_int_equal(a[i].calls, 1);
 		assert_int_equal(a[i].prepared, -1);
 		assert_int_equal(a[i].done.code, ENOENT);
+		assert_int_equal(a[i].error, API_IMAGE_PULL_FAILED);
 		assert_string_equal(a[i].done.text, "no image bad-once, try 1");
 	}
 	assert_int_equal(s->image_count, 0);
@@ -115,13 +119,15 @@ static void test_failure_reaches_all_and_is_not_kept(void **state)
 }
 
 /* The one who is told of the failure asks again, from within. */
-static void again(struct sbxd *s, uint64_t ctx, int prepared, const struct ctl_done *done)
+static void again(struct sbxd *s, uint64_t ctx, int prepared, const struct ctl_done *done,
+    enum api_error error)
 {
 	struct answer *a = (struct answer *)(uintptr_t)ctx;
 
 	a->calls++;
 	a->prepared = prepared;
 	a->done = *done;
+	a->error = error;
 	if (prepared < 0)
 		image_need(s, "bad-once", again, ctx);
 }

@@ -21,14 +21,11 @@ struct cli_run {
 	char err[8192];
 };
 
-typedef int cli_fn(struct cli *cli, int argc, char **argv);
-
-/* Begins fn(args...) with the socket; input (may be NULL) is its stdin. */
-static inline void cli_start(
-    struct cli_run *r, cli_fn *fn, const char *socket, const char *input, char *const *args)
+/* Begins command(args...) with the socket; input (may be NULL) is its stdin. */
+static inline void cli_start(struct cli_run *r, const struct cli_command *command,
+    const char *socket, const char *input, char *const *args)
 {
-	static const struct cli_command command = {.name = "test", .args = "ARGS"};
-	struct cli cli = {.command = &command, .socket = socket, .signal_fd = -1};
+	struct cli cli = {.command = command, .socket = socket, .signal_fd = -1};
 	char *argv[CLI_ARGS] = {(char[]){"test"}};
 	int argc = 1;
 	int in = memfd_create("in", MFD_CLOEXEC);
@@ -49,7 +46,7 @@ static inline void cli_start(
 		dup2(in, 0);
 		dup2(r->stdout_fd < 0 ? r->out_fd : r->stdout_fd, 1);
 		dup2(r->err_fd, 2);
-		status = fn(&cli, argc, argv);
+		status = command->run(&cli, argc, argv);
 		fflush(stdout);
 		_exit(status);
 	}
@@ -75,11 +72,12 @@ static inline void cli_end(struct cli_run *r)
 	cli_collect(r->err_fd, r->err, sizeof(r->err));
 }
 
-#define CLI_RUN(r, fn, socket, input, ...)                                                         \
-	do {                                                                                       \
-		(r)->stdout_fd = -1;                                                               \
-		cli_start(r, fn, socket, input, (char *const[]){__VA_ARGS__ __VA_OPT__(, ) NULL}); \
-		cli_end(r);                                                                        \
+#define CLI_RUN(r, command, socket, input, ...)                                                   \
+	do {                                                                                      \
+		(r)->stdout_fd = -1;                                                              \
+		cli_start(                                                                        \
+		    r, command, socket, input, (char *const[]){__VA_ARGS__ __VA_OPT__(, ) NULL}); \
+		cli_end(r);                                                                       \
 	} while (0)
 
 #endif

@@ -13,7 +13,7 @@
 	"\"source\":\"cold\",\"more\":{\"a\":[1]}}"
 
 struct call {
-	cli_fn *fn;
+	const struct cli_command *command;
 	char *args[6];
 	struct fake_answer answer;
 	const char *asked;
@@ -22,40 +22,40 @@ struct call {
 };
 
 static const struct call calls[] = {
-    {cli_acquire, {"-u", "u", "-t", "t"}, {.json = BOX}, "POST /v1/acquire HTTP/1.1",
+    {&cli_acquire, {"-u", "u", "-t", "t"}, {.json = BOX}, "POST /v1/acquire HTTP/1.1",
 	"{\"user_id\":\"u\",\"thread_id\":\"t\"}", "0123456789abcdef\n"},
-    {cli_acquire, {"--json", "--lease", "1.5", "--wait=2", "--image=x"}, {.json = BOX},
+    {&cli_acquire, {"--json", "--lease", "1.5", "--wait=2", "--image=x"}, {.json = BOX},
 	"POST /v1/acquire HTTP/1.1",
 	"{\"user_id\":null,\"thread_id\":null,\"image\":\"x\",\"lease_seconds\":1.500,"
 	"\"wait_seconds\":2.000}",
 	"\"lease_id\": \"aa\""},
-    {cli_release, {"7:ab/c"}, {.json = "{\"status\":\"warm\"}"},
+    {&cli_release, {"7:ab/c"}, {.json = "{\"status\":\"warm\"}"},
 	"POST /v1/boxes/7%3Aab%2Fc/release HTTP/1.1", "{}", "warm\n"},
-    {cli_release, {"b", "--lease", "aa"}, {.json = "{\"status\":\"running\"}"},
+    {&cli_release, {"b", "--lease", "aa"}, {.json = "{\"status\":\"running\"}"},
 	"POST /v1/boxes/b/release HTTP/1.1", "{\"lease_id\":\"aa\"}", "running\n"},
-    {cli_inspect, {"b"}, {.json = BOX}, "GET /v1/boxes/b HTTP/1.1", NULL,
+    {&cli_inspect, {"b"}, {.json = BOX}, "GET /v1/boxes/b HTTP/1.1", NULL,
 	"user_id          u?[31m\nthread_id        -\nleases           2\n"},
-    {cli_inspect, {"b", "--json"}, {.json = BOX}, "GET /v1/boxes/b HTTP/1.1", NULL,
+    {&cli_inspect, {"b", "--json"}, {.json = BOX}, "GET /v1/boxes/b HTTP/1.1", NULL,
 	"\"leases\": 2"},
-    {cli_rm, {"b"}, {.bytes = "HTTP/1.1 204 No Content\r\n\r\n"}, "DELETE /v1/boxes/b HTTP/1.1",
+    {&cli_rm, {"b"}, {.bytes = "HTTP/1.1 204 No Content\r\n\r\n"}, "DELETE /v1/boxes/b HTTP/1.1",
 	NULL, ""},
-    {cli_rm, {"-f", "b"}, {.bytes = "HTTP/1.1 204 No Content\r\n\r\n"},
+    {&cli_rm, {"-f", "b"}, {.bytes = "HTTP/1.1 204 No Content\r\n\r\n"},
 	"DELETE /v1/boxes/b?force=true HTTP/1.1", NULL, ""},
-    {cli_ps, {NULL}, {.json = "{\"boxes\":[" BOX "]}"}, "GET /v1/boxes?all=true HTTP/1.1", NULL,
-	"0123456789abcdef -                warm        u?[31m           -                    "},
-    {cli_ps, {NULL},
+    {&cli_ps, {NULL}, {.json = "{\"boxes\":[" BOX "]}"}, "GET /v1/boxes?all=true HTTP/1.1", NULL,
+	"0123456789abcdef -    warm  u?[31m -      -         1m01s"},
+    {&cli_ps, {NULL},
 	{.json = "{\"boxes\":[{\"box_id\":\"0123456789abcdef\",\"name\":\"my-box\","
 		 "\"state\":\"active\",\"status\":\"stopped\"}]}"},
-	"GET /v1/boxes?all=true HTTP/1.1", NULL, "0123456789abcdef my-box           stopped     "},
-    {cli_ps, {"--json"}, {.json = "{\"boxes\":[" BOX "]}"}, "GET /v1/boxes?all=true HTTP/1.1", NULL,
-	"\"box_id\": \"0123456789abcdef\""},
-    {cli_pool, {NULL},
+	"GET /v1/boxes?all=true HTTP/1.1", NULL, "0123456789abcdef my-box stopped "},
+    {&cli_ps, {"--json"}, {.json = "{\"boxes\":[" BOX "]}"}, "GET /v1/boxes?all=true HTTP/1.1",
+	NULL, "\"box_id\": \"0123456789abcdef\""},
+    {&cli_pool, {NULL},
 	{.json = "{\"replicas\":3,\"replica_policy\":\"soft\",\"states\":{\"free\":5,\"warm\":1,"
 		 "\"active\":0},\"active\":0,\"warm\":1,\"boxes\":1,\"counters\":{\"boots\":4},"
 		 "\"latency\":{\"cold\":{\"count\":2,\"p50_us\":10,\"p95_us\":20,\"p99_us\":30}},"
 		 "\"supervisor\":{\"pid\":77,\"generation\":1,\"uptime_seconds\":3700}}"},
 	"GET /v1/pool HTTP/1.1", NULL, "pid 77, generation 1, up 1h01m\n"},
-    {cli_shutdown, {NULL}, {.json = "{}"}, "POST /v1/shutdown HTTP/1.1", NULL, ""},
+    {&cli_shutdown, {NULL}, {.json = "{}"}, "POST /v1/shutdown HTTP/1.1", NULL, ""},
 };
 
 static void test_calls(void **state)
@@ -68,7 +68,7 @@ static void test_calls(void **state)
 		struct fake f;
 
 		fake_start(&f, answers);
-		cli_start(&r, c->fn, f.socket, NULL, c->args);
+		cli_start(&r, c->command, f.socket, NULL, c->args);
 		cli_end(&r);
 		assert_string_equal(r.err, "");
 		assert_int_equal(r.status, 0);
@@ -93,7 +93,7 @@ static void test_refusals_are_said_with_their_reason(void **state)
 		struct fake f;
 
 		fake_start(&f, answers);
-		cli_start(&r, calls[i].fn, f.socket, NULL, calls[i].args);
+		cli_start(&r, calls[i].command, f.socket, NULL, calls[i].args);
 		cli_end(&r);
 		assert_int_equal(r.status, CLI_FAILED);
 		assert_int_equal(strncmp(r.err, "sbxctl: ", 8), 0);
@@ -106,33 +106,33 @@ static void test_refusals_are_said_with_their_reason(void **state)
 static void test_usage(void **state)
 {
 	static const struct {
-		cli_fn *fn;
+		const struct cli_command *command;
 		char *args[4];
 	} wrong[] = {
-	    {cli_acquire, {"x"}},
-	    {cli_acquire, {"--lease", "0"}},
-	    {cli_acquire, {"-u"}},
-	    {cli_release, {NULL}},
-	    {cli_release, {"a", "b"}},
-	    {cli_inspect, {NULL}},
-	    {cli_rm, {NULL}},
-	    {cli_rm, {"--force=1", "b"}},
-	    {cli_ps, {"x"}},
-	    {cli_pool, {"x"}},
-	    {cli_shutdown, {"now"}},
-	    {cli_token, {"u"}},
-	    {cli_token, {"a", "b", "c"}},
-	    {cli_token, {"--no-user", "a", "b"}},
-	    {cli_shm_dump, {"a", "b"}},
-	    {cli_events, {"x"}},
-	    {cli_doctor, {"x"}},
+	    {&cli_acquire, {"x"}},
+	    {&cli_acquire, {"--lease", "0"}},
+	    {&cli_acquire, {"-u"}},
+	    {&cli_release, {NULL}},
+	    {&cli_release, {"a", "b"}},
+	    {&cli_inspect, {NULL}},
+	    {&cli_rm, {NULL}},
+	    {&cli_rm, {"--force=1", "b"}},
+	    {&cli_ps, {"x"}},
+	    {&cli_pool, {"x"}},
+	    {&cli_shutdown, {"now"}},
+	    {&cli_token, {"u"}},
+	    {&cli_token, {"a", "b", "c"}},
+	    {&cli_token, {"--no-user", "a", "b"}},
+	    {&cli_shm_dump, {"a", "b"}},
+	    {&cli_events, {"x"}},
+	    {&cli_doctor, {"x"}},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct cli_run r = {.stdout_fd = -1};
 
-		cli_start(&r, wrong[i].fn, "/nonexistent", NULL, wrong[i].args);
+		cli_start(&r, wrong[i].command, "/nonexistent", NULL, wrong[i].args);
 		cli_end(&r);
 		if (r.status != CLI_USAGE)
 			fail_msg("case %zu exits %d: %s", i, r.status, r.err);
@@ -163,7 +163,7 @@ static void test_token_vectors(void **state)
 		    json_string_value(json_object_get(c, "thread_id")));
 		snprintf(expected, sizeof(expected), "%s\n",
 		    json_string_value(json_object_get(c, "token")));
-		cli_start(&r, cli_token, NULL, NULL, u ? with : without);
+		cli_start(&r, &cli_token, NULL, NULL, u ? with : without);
 		cli_end(&r);
 		assert_int_equal(r.status, 0);
 		assert_string_equal(r.out, expected);
@@ -203,19 +203,19 @@ static void test_a_table_that_was_left(void **state)
 	snprintf(name, sizeof(name), "/sbxd-%u-%s", (unsigned int)getuid(), instance);
 	make_orphan(name, instance);
 
-	cli_start(&r, cli_shm_dump, NULL, NULL, args);
+	cli_start(&r, &cli_shm_dump, NULL, NULL, args);
 	cli_end(&r);
 	assert_string_equal(r.err, "");
 	assert_int_equal(r.status, 0);
 	assert_non_null(strstr(r.out, "(dead)"));
 	assert_non_null(strstr(r.out, "the table is valid\n"));
 
-	cli_start(&r, cli_ps, NULL, NULL, args);
+	cli_start(&r, &cli_ps, NULL, NULL, args);
 	cli_end(&r);
 	assert_int_equal(r.status, 0);
 	assert_non_null(strstr(r.err, "sbxd is not running"));
 
-	cli_start(&r, cli_doctor, "/nonexistent", NULL, doctor);
+	cli_start(&r, &cli_doctor, "/nonexistent", NULL, doctor);
 	cli_end(&r);
 	assert_int_equal(r.status, CLI_WRONG);
 	snprintf(left, sizeof(left), "\"%s: its sbxd is gone\"", name);
@@ -238,13 +238,13 @@ static void test_a_table_that_was_left(void **state)
 		    pwrite(fd, &state_word, sizeof(state_word), at), sizeof(state_word));
 	}
 	close(fd);
-	cli_start(&r, cli_shm_dump, NULL, NULL, named);
+	cli_start(&r, &cli_shm_dump, NULL, NULL, named);
 	cli_end(&r);
 	assert_int_equal(r.status, CLI_WRONG);
 	assert_null(strstr(r.out, "\"findings\": []"));
 	assert_int_equal(segment_unlink(name), 0);
 
-	cli_start(&r, cli_shm_dump, NULL, NULL, args);
+	cli_start(&r, &cli_shm_dump, NULL, NULL, args);
 	cli_end(&r);
 	assert_int_equal(r.status, CLI_FAILED);
 	assert_non_null(strstr(r.err, name));

@@ -78,8 +78,11 @@ static int far_end; /* of its output: it must not hold that itself */
 static int run_events(struct cli *cli, int argc, char **argv)
 {
 	close(far_end);
-	return cli_events(cli, argc, argv);
+	cli->command = &cli_events;
+	return cli_events.run(cli, argc, argv);
 }
+
+static const struct cli_command events_alone = {.name = "test", .run = run_events};
 
 static void start(struct stage *t, const char *socket, char *const *args)
 {
@@ -88,7 +91,7 @@ static void start(struct stage *t, const char *socket, char *const *args)
 	assert_int_equal(pipe(ends), 0);
 	far_end = ends[0];
 	t->run.stdout_fd = ends[1];
-	cli_start(&t->run, run_events, socket, NULL, args);
+	cli_start(&t->run, &events_alone, socket, NULL, args);
 	close(ends[1]);
 	t->pipe = ends[0];
 }
@@ -329,7 +332,7 @@ static void test_output_that_fails(void **state)
 	record(t, EVENT_STATE, "x");
 	r.stdout_fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
 	assert_true(r.stdout_fd >= 0);
-	cli_start(&r, cli_events, NULL, NULL, args);
+	cli_start(&r, &cli_events, NULL, NULL, args);
 	close(r.stdout_fd);
 	cli_end(&r);
 	assert_int_equal(r.status, CLI_FAILED);
@@ -362,7 +365,7 @@ static void test_a_stream_of_the_service(void **state)
 
 	(void)state;
 	fake_start(&f, answers);
-	CLI_RUN(&r, cli_events, f.socket, NULL);
+	CLI_RUN(&r, &cli_events, f.socket, NULL);
 	assert_string_equal(r.err, "");
 	assert_int_equal(r.status, 0);
 	assert_string_equal(r.out,
@@ -371,20 +374,20 @@ static void test_a_stream_of_the_service(void **state)
 	    "(3)\n"
 	    "1970-01-01T00:00:01.234Z state            " TOKEN " free->reserved       two\n");
 	assert_non_null(strstr(f.log->asked, "GET /v1/events?since=0&follow=0 HTTP/1.1\r\n"));
-	CLI_RUN(&r, cli_events, f.socket, NULL, "--json");
+	CLI_RUN(&r, &cli_events, f.socket, NULL, "--json");
 	assert_int_equal(
 	    strncmp(r.out, "{\"time\":\"1970-01-01T00:00:01.234Z\",\"seq\":5,", 43), 0);
-	CLI_RUN(&r, cli_events, f.socket, NULL);
+	CLI_RUN(&r, &cli_events, f.socket, NULL);
 	assert_int_equal(r.status, CLI_FAILED);
 	assert_string_equal(r.err, "sbxctl: events: no (because)\n");
-	CLI_RUN(&r, cli_events, f.socket, NULL);
+	CLI_RUN(&r, &cli_events, f.socket, NULL);
 	assert_int_equal(r.status, CLI_FAILED);
 	assert_string_equal(r.err, "sbxctl: events: the service closed the connection\n");
-	CLI_RUN(&r, cli_events, f.socket, NULL);
+	CLI_RUN(&r, &cli_events, f.socket, NULL);
 	assert_int_equal(r.status, CLI_FAILED);
 	assert_string_equal(r.out, "");
 	fake_stop(&f);
-	CLI_RUN(&r, cli_events, f.socket, NULL);
+	CLI_RUN(&r, &cli_events, f.socket, NULL);
 	assert_int_equal(r.status, CLI_FAILED);
 	assert_non_null(strstr(r.err, f.socket));
 }

@@ -25,9 +25,9 @@ static void test_run_acquires_runs_and_releases(void **state)
 
 	(void)state;
 	fake_start(&f, answers);
-	CLI_RUN(&r, cli_run, f.socket, "in\n", "-u", "alice", "-t", "t1", "-e", "A=1", "-e",
-	    "B=x=y", "-e", "A=2", "-w", "/tmp", "--timeout", "9.5", "-i", "--tty", "--", "prog",
-	    "--flag", "a b");
+	CLI_RUN(&r, &cli_run, f.socket, "in\n", "-u", "alice", "-t", "t1", "-e", "A=1", "-e",
+	    "B=x=y", "-e", "A=2", "-w", "/tmp", "--timeout", "9.5", "--tty", "--", "prog", "--flag",
+	    "a b");
 	assert_string_equal(r.err, "\xff");
 	assert_string_equal(r.out, "hello\n");
 	assert_int_equal(r.status, 3);
@@ -36,10 +36,10 @@ static void test_run_acquires_runs_and_releases(void **state)
 	    "{\"user_id\":\"alice\",\"thread_id\":\"t1\",\"release_on_disconnect\":true}"));
 	assert_non_null(strstr(f.log->asked, "POST /v1/boxes/b%3A1/run HTTP/1.1\r\n"));
 	assert_non_null(strstr(f.log->asked, "Accept: application/x-ndjson\r\n"));
-	assert_non_null(strstr(f.log->asked,
-	    "{\"argv\":[\"prog\",\"--flag\",\"a "
-	    "b\"],\"env\":{\"B\":\"x=y\",\"A\":\"2\"},\"cwd\":\"/tmp\","
-	    "\"timeout_seconds\":9.500,\"tty\":true,\"stdin_base64\":\"aW4K\"}"));
+	assert_non_null(
+	    strstr(f.log->asked, "{\"argv\":[\"prog\",\"--flag\",\"a "
+				 "b\"],\"env\":{\"B\":\"x=y\",\"A\":\"2\"},\"cwd\":\"/tmp\","
+				 "\"timeout_seconds\":9.500,\"tty\":true}"));
 	assert_non_null(strstr(f.log->asked, "POST /v1/boxes/b%3A1/release HTTP/1.1\r\n"));
 	assert_non_null(strstr(f.log->asked, "{\"lease_id\":\"00000000000000aa\"}"));
 	fake_stop(&f);
@@ -57,7 +57,7 @@ static void test_a_box_without_a_thread_is_removed(void **state)
 
 	(void)state;
 	fake_start(&f, answers);
-	CLI_RUN(&r, cli_run, f.socket, NULL, "true");
+	CLI_RUN(&r, &cli_run, f.socket, NULL, "true");
 	assert_string_equal(r.err, "");
 	assert_int_equal(r.status, 0);
 	assert_non_null(strstr(f.log->asked, "{\"user_id\":null,\"thread_id\":null,"));
@@ -80,7 +80,7 @@ static void test_a_signal_ends_the_command_and_releases(void **state)
 	(void)state;
 	fake_start(&f, answers);
 	r.stdout_fd = -1;
-	cli_start(&r, cli_run, f.socket, NULL, args);
+	cli_start(&r, &cli_run, f.socket, NULL, args);
 	while (fstat(r.out_fd, &st) == 0 && st.st_size == 0) /* until its command runs */
 		sched_yield();
 	assert_int_equal(kill(r.pid, SIGTERM), 0);
@@ -104,7 +104,7 @@ static void test_a_refused_acquire_runs_nothing(void **state)
 
 	(void)state;
 	fake_start(&f, answers);
-	CLI_RUN(&r, cli_run, f.socket, NULL, "-t", "x", "--", "true");
+	CLI_RUN(&r, &cli_run, f.socket, NULL, "-t", "x", "--", "true");
 	assert_int_equal(r.status, CLI_FAILED);
 	assert_string_equal(r.err, "sbxctl: acquire: all boxes are in use (capacity_exceeded)\n");
 	assert_int_equal(f.log->requests, 1);
@@ -145,7 +145,7 @@ static void test_exec_exits_as_the_command_did(void **state)
 		struct fake f;
 
 		fake_start(&f, answers);
-		CLI_RUN(&r, cli_exec, f.socket, NULL, "box", "--", "prog");
+		CLI_RUN(&r, &cli_exec, f.socket, NULL, "box", "--", "prog");
 		assert_string_equal(r.err, ends[i].err);
 		assert_int_equal(r.status, ends[i].status);
 		fake_stop(&f);
@@ -162,7 +162,8 @@ static void test_json_prints_the_whole_answer(void **state)
 
 	(void)state;
 	fake_start(&f, answers);
-	CLI_RUN(&r, cli_exec, f.socket, NULL, "--json", "box", "prog");
+	CLI_RUN(&r, &cli_exec, f.socket, "in\n", "--json", "-i", "box", "prog");
+	assert_non_null(strstr(f.log->asked, "{\"argv\":[\"prog\"],\"stdin_base64\":\"aW4K\"}"));
 	assert_string_equal(r.err, "");
 	assert_int_equal(r.status, 4);
 	assert_non_null(strstr(r.out, "\"exit_code\": 4"));
@@ -187,7 +188,7 @@ static void test_a_closed_stdout_ends_it_as_sigpipe(void **state)
 	assert_int_equal(pipe(fds), 0);
 	close(fds[0]);
 	r.stdout_fd = fds[1];
-	cli_start(&r, cli_run, f.socket, NULL, args);
+	cli_start(&r, &cli_run, f.socket, NULL, args);
 	cli_end(&r);
 	close(fds[1]);
 	assert_int_equal(r.status, 128 + SIGPIPE);
@@ -223,11 +224,11 @@ static void test_wrong_usage(void **state)
 
 		memcpy(args, cases[i], sizeof(cases[i]));
 		r.stdout_fd = -1;
-		cli_start(&r, cli_exec, "/nonexistent", NULL, args);
+		cli_start(&r, &cli_exec, "/nonexistent", NULL, args);
 		cli_end(&r);
 		if (r.status != CLI_USAGE)
 			fail_msg("case %zu: %d %s", i, r.status, r.err);
-		assert_non_null(strstr(r.err, "usage: sbxctl test ARGS"));
+		assert_non_null(strstr(r.err, "usage: sbxctl exec [-e K=V] "));
 	}
 }
 
@@ -236,10 +237,10 @@ static void test_nobody_there(void **state)
 	struct cli_run r;
 
 	(void)state;
-	CLI_RUN(&r, cli_exec, "/nonexistent", NULL, "box", "true");
+	CLI_RUN(&r, &cli_exec, "/nonexistent", NULL, "box", "true");
 	assert_int_equal(r.status, CLI_FAILED);
 	assert_non_null(strstr(r.err, "cannot connect to /nonexistent"));
-	CLI_RUN(&r, cli_run, "/nonexistent", NULL, "true");
+	CLI_RUN(&r, &cli_run, "/nonexistent", NULL, "true");
 	assert_int_equal(r.status, CLI_FAILED);
 }
 

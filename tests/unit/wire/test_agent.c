@@ -20,13 +20,13 @@ static void test_head_goes_both_ways(void **state)
 	struct agent_head h;
 
 	(void)state;
-	agent_put_head(bytes, AGENT_DATA, 0, AGENT_STDERR, 0xdeadbeefU, AGENT_PAYLOAD_MAX);
+	agent_put_head(bytes, AGENT_DATA, 0, AGENT_STDERR, 0xdeadbeefU, AGENT_DATA_MAX);
 	assert_int_equal(agent_get_head(bytes, sizeof(bytes), &h), 1);
 	assert_int_equal(h.type, AGENT_DATA);
 	assert_int_equal(h.flags, 0);
 	assert_int_equal(h.arg, AGENT_STDERR);
 	assert_int_equal(h.channel, 0xdeadbeefU);
-	assert_int_equal(h.size, AGENT_PAYLOAD_MAX);
+	assert_int_equal(h.size, AGENT_DATA_MAX);
 	/* The layout on the wire, little endian. */
 	agent_put_head(bytes, AGENT_EXEC, AGENT_F_MORE, 0, 0x01020304U, 0x0506U);
 	assert_memory_equal(bytes, "\x06\x05\0\0\x02\x01\0\0\x04\x03\x02\x01", 12);
@@ -54,6 +54,9 @@ static void test_head_rejects(void **state)
 	    {.type = AGENT_PING,
 		.size = AGENT_PAYLOAD_MAX + 1,
 		.check = AGENT_CHECK ^ (AGENT_PAYLOAD_MAX + 1)},
+	    {.type = AGENT_DATA,
+		.size = AGENT_DATA_MAX + 1,
+		.check = AGENT_CHECK ^ (AGENT_DATA_MAX + 1)},
 	    {.type = AGENT_PING, .size = UINT32_MAX, .check = AGENT_CHECK ^ UINT32_MAX},
 	    {.type = AGENT_NONE, .check = AGENT_CHECK},
 	    {.type = AGENT_STOP + 1, .check = AGENT_CHECK},

@@ -82,10 +82,13 @@ static const struct {
     {CTL_CLEANUP, sizeof(struct ctl_cleanup), "qemu.accel=tcg", false, "cleanup"},
     {CTL_SWEEP, sizeof(struct ctl_prepare), "qemu.accel=tcg", true, "sweep"},
     {CTL_FINISH, sizeof(struct ctl_prepare), "qemu.accel=tcg", false, "finish"},
+    {CTL_IMAGE, sizeof(struct ctl_image), "images.cache_mib=1", true, "image"},
+    {CTL_PROGRESS, sizeof(struct ctl_progress), NULL, false, "progress"},
     {CTL_DONE, sizeof(struct ctl_done), NULL, false, "done"},
+    {CTL_DONE, sizeof(struct ctl_done), "A=B", true, "done"}, /* it may bring both */
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
-_Static_assert(KINDS == CTL_TYPES - 1, "every type is tested");
+_Static_assert(KINDS == CTL_TYPES, "every type is tested, and one twice");
 
 /* A body full of text, each field ended in its last byte: fixed bytes of 'x' and the NULs. */
 static void fill(union ctl_body *body, size_t i)

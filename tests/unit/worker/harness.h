@@ -215,7 +215,7 @@ static inline struct agent_head guest_next(struct harness *h, uint8_t *payload, 
 /* Expects a frame of this type and returns its channel. */
 static inline uint32_t guest_expect(struct harness *h, enum agent_type type)
 {
-	static uint8_t payload[AGENT_PAYLOAD_MAX];
+	static uint8_t payload[AGENT_DATA_MAX];
 	struct agent_head head = guest_next(h, payload, sizeof(payload));
 
 	assert_int_equal(head.type, type);

@@ -74,7 +74,7 @@ static void test_write_chunked(void **state)
 /* Many windows of body: the client is read only as the guest takes it. */
 static void test_write_follows_credit(void **state)
 {
-	static uint8_t payload[AGENT_PAYLOAD_MAX];
+	static uint8_t payload[AGENT_DATA_MAX];
 	static char block[100001];
 	struct harness *h = *state;
 	size_t total = 30 * 100000;
@@ -160,6 +160,156 @@ static void test_write_client_goes(void **state)
 	H_UNTIL(h, h->report.in_flight == 0);
 }
 
+#define BIG 400000U
+
+/* A request whose body is there at once. Returns its channel. */
+static uint32_t begin_big(struct harness *h, const uint8_t *body)
+{
+	char text[128];
+	int big = 1 << 20;
+	uint32_t id;
+
+	(void)snprintf(text, sizeof(text),
+	    "PUT " H_BOX "/fs/write?path=/x HTTP/1.1\r\nHost: x\r\nContent-Length: %u\r\n\r\n",
+	    BIG);
+	h_connect(h, text);
+	id = guest_expect(h, AGENT_WRITE);
+	assert_int_equal(setsockopt(h->client, SOL_SOCKET, SO_SNDBUF, &big, sizeof(big)), 0);
+	assert_int_equal(send(h->client, body, BIG, MSG_DONTWAIT), BIG);
+	return id;
+}
+
+static uint8_t *big_body(void)
+{
+	uint8_t *body = malloc(BIG);
+
+	assert_non_null(body);
+	for (size_t i = 0; i < BIG; i++)
+		body[i] = (uint8_t)(i * 2654435761U >> 11);
+	return body;
+}
+
+/* Frames of the body to its end, and `others` of another type between them. */
+static void take_big(struct harness *h, uint32_t id, const uint8_t *body, enum agent_type other,
+    unsigned int others, size_t most)
+{
+	static uint8_t payload[AGENT_DATA_MAX];
+	size_t got = 0;
+
+	while (got < BIG) {
+		struct agent_head head = guest_next(h, payload, sizeof(payload));
+
+		if (head.type == other) {
+			assert_int_not_equal(others--, 0);
+			continue;
+		}
+		assert_int_equal(head.type, AGENT_DATA);
+		assert_int_equal(head.channel, id);
+		assert_in_range(head.size, 1, most);
+		assert_memory_equal(payload, body + got, head.size);
+		got += head.size;
+	}
+	assert_int_equal(others, 0);
+	assert_int_equal(guest_expect(h, AGENT_EOF), id);
+}
+
+/* Nothing that the guest reads: what it does not is in the stream, and in the pipe. */
+static void fill_stream(struct harness *h)
+{
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(loop_step(h->s.loop, 0), 0);
+	assert_int_not_equal(h->link.pour.left, 0);
+	assert_int_equal(h->link.out.len, 0);
+}
+
+/* The guest stops reading within a frame, and goes on. */
+static void test_frame_that_waits(void **state)
+{
+	struct harness *h = *state;
+	uint8_t *body = big_body();
+	int least = 1;
+	uint32_t id;
+
+	assert_int_equal(setsockopt(h->link.fd, SOL_SOCKET, SO_SNDBUF, &least, sizeof(least)), 0);
+	id = begin_big(h, body);
+	fill_stream(h);
+	take_big(h, id, body, AGENT_NONE, 0, AGENT_DATA_MAX);
+	guest_end(h, id, 0, 0, 0);
+	h_expect(h, "\"bytes\":5");
+	free(body);
+}
+
+/* What is sent meanwhile comes behind it. */
+static void test_others_wait_behind_a_frame(void **state)
+{
+	struct harness *h = *state;
+	uint8_t *body = big_body();
+	int least = 1;
+	uint32_t id;
+
+	assert_int_equal(setsockopt(h->link.fd, SOL_SOCKET, SO_SNDBUF, &least, sizeof(least)), 0);
+	id = begin_big(h, body);
+	fill_stream(h);
+	h_drain(h); /* there is room, but not for another frame */
+	assert_int_equal(agent_link_send(&h->link, AGENT_PING, "ping", 4), 0);
+	assert_int_equal(h->link.out.len, AGENT_HEAD_LEN + 4);
+	take_big(h, id, body, AGENT_PING, 1, AGENT_DATA_MAX);
+	guest_end(h, id, 0, 0, 0);
+	h_expect(h, "\"bytes\":5");
+	assert_int_equal(h->report.work.bytes_in, BIG);
+	guest_send(h, AGENT_PONG, 0, 0, "ping", 4);
+	H_UNTIL(h, h->pongs == 1);
+	free(body);
+}
+
+/* So is the word that the client has gone, and the link lives on. */
+static void test_client_goes_while_a_frame_waits(void **state)
+{
+	static uint8_t payload[AGENT_DATA_MAX];
+	struct harness *h = *state;
+	uint8_t *body = big_body();
+	struct agent_head head;
+	int least = 1;
+	uint32_t id;
+
+	assert_int_equal(setsockopt(h->link.fd, SOL_SOCKET, SO_SNDBUF, &least, sizeof(least)), 0);
+	id = begin_big(h, body);
+	fill_stream(h);
+	fd_close(&h->client);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(loop_step(h->s.loop, 0), 0);
+	assert_int_equal(h->s.conn_count, 0);
+	head = guest_next(h, payload, sizeof(payload));
+	assert_int_equal(head.type, AGENT_DATA);
+	assert_memory_equal(payload, body, head.size);
+	assert_int_equal(guest_expect(h, AGENT_CLOSE), id);
+	guest_end(h, id, 0, 0, AGENT_END_KILLED);
+	H_UNTIL(h, h->report.in_flight == 0);
+	h_request(h, "PUT", "fs/write?path=/y", "", "hello");
+	assert_int_equal(guest_expect(h, AGENT_WRITE), id + 1);
+	assert_int_equal(guest_expect(h, AGENT_DATA), id + 1);
+	assert_int_equal(guest_expect(h, AGENT_EOF), id + 1);
+	guest_end(h, id + 1, 0, 0, 0);
+	h_expect(h, "\"bytes\":5");
+	free(body);
+}
+
+/* splice(2) from a TCP socket may wait: it is never used on one. */
+static void test_tcp_is_copied(void **state)
+{
+	struct harness *h = *state;
+	uint8_t *body = big_body();
+	uint32_t id;
+
+	h->client_flags = CTL_CONN_TCP;
+	id = begin_big(h, body);
+	take_big(h, id, body, AGENT_NONE, 0, AGENT_PAYLOAD_MAX);
+	assert_int_equal(h->link.pour.pipe[0], -1);
+	guest_end(h, id, 0, 0, 0);
+	h_expect(h, "\"bytes\":5");
+	free(body);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, h_setup, h_teardown)
 
 int main(void)
@@ -172,6 +322,10 @@ int main(void)
 	    TEST(test_write_refused_early),
 	    TEST(test_write_too_large),
 	    TEST(test_write_client_goes),
+	    TEST(test_frame_that_waits),
+	    TEST(test_others_wait_behind_a_frame),
+	    TEST(test_client_goes_while_a_frame_waits),
+	    TEST(test_tcp_is_copied),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
