@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "lib/fd.h"
-#include "supervisor/image_job.h"
 #include "supervisor/images.h"
 #include "supervisor/janitor_link.h"
 #include "tests/unit/supervisor/sbxd_testing.h"
@@ -124,9 +123,6 @@ static inline struct sbxd *stage_with_janitor(const struct pool_rules *rules)
 	struct err err = {0};
 	int fd;
 
-	TAILQ_INIT(&s->images);
-	s->image_jobs = image_jobs_create();
-	assert_non_null(s->image_jobs);
 	(void)snprintf(s->worker_path, sizeof(s->worker_path), "/proc/self/exe");
 	(void)snprintf(s->state_dir, sizeof(s->state_dir), "/tmp/sbxd-orders-XXXXXX");
 	fd = mkostemp(s->state_dir, O_CLOEXEC);
@@ -140,7 +136,6 @@ static inline struct sbxd *stage_with_janitor(const struct pool_rules *rules)
 static inline void stage_with_janitor_close(struct sbxd *s)
 {
 	janitor_stop(s);
-	image_jobs_free(s);
 	images_free(s);
 	(void)unlink(s->state_dir);
 	stage_close(s);

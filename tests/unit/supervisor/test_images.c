@@ -214,12 +214,21 @@ static void test_there_is_a_limit(void **state)
 	assert_int_equal(a[64].calls, 1);
 	assert_int_equal(a[64].prepared, -1);
 	assert_int_equal(a[64].done.code, EMFILE);
-	assert_string_equal(a[64].done.text, "more than 64 images in use");
+	assert_string_equal(a[64].done.text, "more than 64 images on their way");
 	stage_until(s, a[63].calls);
 	for (int i = 0; i < 64; i++) {
 		(void)snprintf(image, sizeof(image), "image-%d", i);
 		assert_prepared(&a[i], image);
 	}
+	/* The one that was needed longest ago makes room. */
+	need(s, "image-0", &a[0]);
+	assert_prepared(&a[0], "image-0");
+	need(s, "one-more", &a[64]);
+	stage_until(s, a[64].calls);
+	assert_prepared(&a[64], "one-more");
+	assert_int_equal(s->image_count, 64);
+	assert_true(image_is_ready(s, "image-0"));
+	assert_false(image_is_ready(s, "image-1"));
 }
 
 static void test_the_end_calls_nobody(void **state)
