@@ -141,6 +141,7 @@ class BadRegistry:
         self.image = image
         self.wrong = {}  # digest -> a function of the handler and the data, in place of the answer
         self.manifest_as = image.manifest
+        self.manifest_kind = MANIFEST
         self.asked = []
         self.gate = threading.Event()
         registry = self
@@ -165,7 +166,7 @@ class BadRegistry:
                 if self.path == "/v2/":
                     self.give(b"{}", "application/json")
                 elif "/manifests/" in self.path:
-                    self.give(registry.manifest_as, MANIFEST)
+                    self.give(registry.manifest_as, registry.manifest_kind)
                 elif name in registry.wrong:
                     registry.wrong[name](self, registry.image.blobs[name])
                 elif name in registry.image.blobs:
