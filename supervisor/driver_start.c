@@ -117,21 +117,23 @@ static int clean_up(struct sbxd *s, struct err *err)
 	return segment_in_use(&s->seg) ? 0 : order_and_wait(s, CTL_FINISH, -1, &a, err);
 }
 
+void driver_take(struct sbxd *s, const struct ctl_done *done)
+{
+	if (s->isolation[0])
+		return; /* it is one for all images */
+	s->pauses = done->pauses != 0;
+	(void)strlcpy(s->driver, done->driver, sizeof(s->driver));
+	(void)strlcpy(s->isolation, done->isolation, sizeof(s->isolation));
+	if (done->warning[0])
+		log_warn("driver %s: %s", s->driver, done->warning);
+}
+
 static int prepare_image(struct sbxd *s, struct err *err)
 {
 	struct awaited a = {0};
-	int rc;
 
 	image_need(s, s->config.image, on_image_ready, (uint64_t)(uintptr_t)&a);
-	rc = await(s, &a, err);
-	if (rc < 0)
-		return rc;
-	s->pauses = a.answer.pauses != 0;
-	(void)strlcpy(s->driver, a.answer.driver, sizeof(s->driver));
-	(void)strlcpy(s->isolation, a.answer.isolation, sizeof(s->isolation));
-	if (a.answer.warning[0])
-		log_warn("driver %s: %s", s->driver, a.answer.warning);
-	return 0;
+	return await(s, &a, err);
 }
 
 static void on_swept(

@@ -16,6 +16,7 @@
 #include "lib/fd.h"
 #include "lib/image_ref.h"
 #include "lib/log.h"
+#include "supervisor/driver_start.h"
 #include "supervisor/image_job.h"
 #include "supervisor/janitor_link.h"
 #include "supervisor/sbxd.h"
@@ -172,12 +173,13 @@ static void on_prepared(
 	const struct ctl_done busy = {.code = EAGAIN, .text = "too many images are to be pulled"};
 	struct image *i = ctx;
 
-	(void)s;
 	if (done->code == ENODATA && !i->pulled) {
 		if (image_pull(i) < 0)
 			image_settle(i, &busy, API_TOO_MANY);
 		return;
 	}
+	if (done->code == 0)
+		driver_take(s, done); /* before anybody starts a box of it */
 	if (done->code == 0 && image_take(i, more) < 0)
 		image_settle(i, &no_memory, API_INTERNAL);
 	else
