@@ -40,8 +40,10 @@ say = $(if $(V),,@echo '  $(1)	$@')
 
 # ---- sources -------------------------------------------------------------------------------------------------------
 
-LIB_SRC := lib/buf.c lib/clock.c lib/env.c lib/err.c lib/fault.c lib/fd.c lib/log.c lib/loop.c lib/proc.c lib/utf8.c
-DIGEST_SRC := lib/digest.c lib/identity.c lib/paths.c
+LIB_SRC := lib/buf.c lib/clock.c lib/env.c lib/err.c lib/fault.c lib/fd.c \
+	lib/image_ref.c \
+	lib/log.c lib/loop.c lib/proc.c lib/utf8.c
+DIGEST_SRC := lib/digest.c lib/digest_random.c lib/identity.c lib/paths.c
 SHM_SRC := shm/event.c shm/hist.c shm/index.c shm/lease.c shm/names.c shm/reader.c shm/repair.c shm/ring.c \
 	shm/scope_lock.c shm/segment.c shm/segment_attach.c shm/segment_check.c shm/segment_rebuild.c \
 	shm/segment_validate.c shm/slot.c shm/warm.c
@@ -51,6 +53,20 @@ WIRE_SRC := wire/agent.c wire/api_error.c wire/base64.c wire/control.c wire/entr
 	wire/tar_head.c \
 	wire/websocket.c wire/websocket_handshake.c
 DRIVER_SRC := drivers/driver_site.c \
+	drivers/image/jail.c \
+	drivers/image/jail_root.c \
+	drivers/image/manifest.c \
+	drivers/image/note.c \
+	drivers/image/pull.c \
+	drivers/image/pull_fetch.c \
+	drivers/image/pull_layout.c \
+	drivers/image/pull_unpack.c \
+	drivers/image/root.c \
+	drivers/image/run.c \
+	drivers/image/settings.c \
+	drivers/image/store.c \
+	drivers/image/tree.c \
+	drivers/image/trim.c \
 	drivers/record.c \
 	drivers/boxlite/boxlite.c \
 	drivers/boxlite/engine.c \
@@ -65,7 +81,8 @@ DRIVER_SRC := drivers/driver_site.c \
 	drivers/namespace/layer_note.c drivers/namespace/namespace.c drivers/namespace/prepare.c \
 	drivers/namespace/probe.c drivers/namespace/rootfs.c drivers/namespace/site.c drivers/namespace/start.c \
 	drivers/namespace/start_setup.c \
-	drivers/namespace/sweep.c drivers/namespace/userns.c drivers/registry.c
+	drivers/namespace/sweep.c drivers/namespace/userns.c drivers/registry.c \
+	lib/digest.c
 BOXLITE_SRC := \
 	drivers/boxlite/errors.c \
 	drivers/boxlite/program/abi.c \
@@ -95,7 +112,9 @@ WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worke
 	worker/exec_start.c worker/files_download.c worker/files_glob.c worker/files_grep.c \
 	worker/files_helper.c worker/files_json.c worker/files_list.c worker/files_path.c worker/files_path_request.c \
 	worker/files_query.c worker/files_read.c worker/files_remove.c worker/files_tar.c worker/files_upload.c \
-	worker/files_walk.c worker/files_write.c worker/janitor.c worker/offline.c worker/op.c worker/report.c worker/route.c \
+	worker/files_walk.c worker/files_write.c \
+	worker/image_order.c \
+	worker/janitor.c worker/offline.c worker/op.c worker/report.c worker/route.c \
 	worker/run.c worker/run_buffer.c worker/run_request.c worker/run_stream.c worker/service.c \
 	worker/tar_in.c worker/tar_in_member.c worker/tar_out.c
 POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_due.c supervisor/pool_lease.c \
@@ -112,11 +131,16 @@ CONFIG_SRC := supervisor/config.c supervisor/config_env.c \
 	supervisor/yaml_file.c
 SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_box.c supervisor/api_box_end.c \
 	supervisor/api_box_list.c supervisor/api_box_order.c supervisor/api_config.c supervisor/api_events.c \
-	supervisor/api_images.c supervisor/api_make.c supervisor/api_me.c supervisor/api_metrics.c \
+	supervisor/api_images.c \
+	supervisor/api_images_change.c \
+	supervisor/api_make.c supervisor/api_me.c supervisor/api_metrics.c \
 	supervisor/api_openmetrics.c supervisor/api_pool.c supervisor/api_spec.c supervisor/api_unsupported.c \
 	supervisor/auth.c supervisor/client.c supervisor/client_handover.c supervisor/client_read.c \
 	supervisor/client_reply.c supervisor/client_stream.c supervisor/client_tcp.c supervisor/driver_start.c \
-	supervisor/idempotency.c supervisor/images.c supervisor/janitor_link.c supervisor/lifecycle.c \
+	supervisor/idempotency.c \
+	supervisor/image_job.c \
+	supervisor/image_wait.c \
+	supervisor/images.c supervisor/janitor_link.c supervisor/lifecycle.c \
 	supervisor/listen.c supervisor/listen_tcp.c supervisor/listen_unix.c supervisor/make_request.c \
 	supervisor/making.c supervisor/notify.c supervisor/perform.c \
 	supervisor/perform_clean.c \
@@ -138,6 +162,8 @@ CTL_SRC := tools/answer.c \
 	tools/cli_cat.c tools/cli_command.c tools/cli_complete.c tools/cli_complete_box.c tools/cli_complete_read.c \
 	tools/cli_completion.c tools/cli_cp.c tools/cli_cp_in.c tools/cli_cp_out.c tools/cli_doctor.c \
 	tools/cli_events.c tools/cli_events_ask.c tools/cli_files.c tools/cli_gc.c tools/cli_grid.c tools/cli_help.c \
+	tools/cli_image.c \
+	tools/cli_image_pull.c \
 	tools/cli_options.c tools/cli_pack.c tools/cli_pack_links.c tools/cli_place.c tools/cli_pool.c \
 	tools/cli_print.c tools/cli_progress.c tools/cli_ps.c tools/cli_run.c tools/cli_search.c tools/cli_session.c \
 	tools/cli_shm.c tools/cli_show.c tools/cli_signals.c tools/cli_stream.c tools/cli_table.c \

@@ -102,6 +102,14 @@ const struct config_key config_keys[CONFIG_KEYS] = {
     {"limits.execution_keep_seconds", CONFIG_SECONDS, AT(limits.execution_keep_ns), 0, DAY,
 	DEFAULT(LIMIT_EXECUTION_SECONDS), NULL, true},
 
+    {"images.cache_mib", CONFIG_SIZE, AT(images_cache_mib), 1, MIB *MIB, "16384", NULL, false},
+    {"images.pull_timeout", CONFIG_SECONDS, AT(images_pull_timeout_ns), NS_PER_S, DAY, "600", NULL,
+	false},
+    {"images.auth_file", CONFIG_FILE, AT(images_auth_file), 0, SIZE(images_auth_file), "", NULL,
+	false},
+    {"images.insecure_registries", CONFIG_TEXT, AT(images_insecure_registries), 0,
+	SIZE(images_insecure_registries), "", NULL, false},
+
     /* Above the ranges that login.defs gives to users and, with max_boxes at its greatest, up to
      * the end of what systemd leaves to containers. */
     {"namespace.uid_base", CONFIG_UINT, AT(namespace_uid_base), 65536, 0xfffeffffU, "805306368",
@@ -128,7 +136,7 @@ const struct config_key config_keys[CONFIG_KEYS] = {
 
 _Static_assert(SIZE(image) <= SHM_IMAGE_LEN, "an image fits its slot");
 
-static const char *const sections[] = {"limits", "namespace", "qemu", "boxlite"};
+static const char *const sections[] = {"limits", "images", "namespace", "qemu", "boxlite"};
 
 /* So that the sandbox: block of a DeerFlow configuration can be given as it is. Not among them is
  * what would change a box and that we do not do, as `mounts`. */

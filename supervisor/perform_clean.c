@@ -43,13 +43,15 @@ static bool recover_slot(struct sbxd *s, uint32_t slot, char *why, size_t size)
 
 /* Which box a cleanup was for travels in the pointer: slot in the low bits; the generation is
  * looked up anew. */
-static void on_cleaned(struct sbxd *s, void *ctx, const struct ctl_done *done)
+static void on_cleaned(
+    struct sbxd *s, void *ctx, const struct ctl_done *done, struct janitor_more *more)
 {
 	uint32_t slot = (uint32_t)(uintptr_t)ctx;
 	const struct pool_box *b = pool_box_at(s->pool, slot);
 	char why[SHM_ERROR_LEN];
 	bool ok = done->code == 0;
 
+	(void)more;
 	(void)strlcpy(why, done->text, sizeof(why));
 	FAULT_POINT("sbxd.cleaned");
 	if (ok)
@@ -94,5 +96,6 @@ void perform_clean(struct sbxd *s, const struct pool_action *a)
 				 .ctx = (void *)(uintptr_t)a->slot,
 			     }) < 0)
 		on_cleaned(s, (void *)(uintptr_t)a->slot,
-		    &(struct ctl_done){.code = ENOMEM, .text = "no memory to order its cleanup"});
+		    &(struct ctl_done){.code = ENOMEM, .text = "no memory to order its cleanup"},
+		    NULL);
 }

@@ -289,6 +289,8 @@ int box_boot(struct box *b, uint32_t slot)
 	    mmap(NULL, SERVICE_SCRATCH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (b->scratch == MAP_FAILED)
 		return -errno;
+	/* Ours for life, and no box's: with the last of us the image may go. */
+	(void)fcntl(CTL_FD_IMAGE, F_SETFD, FD_CLOEXEC); /* it may not be there */
 	rc = boot_hello(slot);
 	FAULT_POINT("worker.boot.hello_sent");
 	if (rc == 0)

@@ -90,7 +90,8 @@ static void test_a_secret_is_not_printed(void **state)
 
 static void test_options_are_what_drivers_are_told(void **state)
 {
-	static const char want[] = "qemu.accel=t=c g\0boxlite.network=enabled\0"
+	static const char want[] = "images.cache_mib=16384\0images.pull_timeout=600\0"
+				   "qemu.accel=t=c g\0boxlite.network=enabled\0"
 				   "boxlite.detach=false\0boxlite.api_key=k\0";
 	struct config c;
 	struct buf out;
