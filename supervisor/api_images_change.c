@@ -26,10 +26,9 @@ static const json_t *pulled_row(const json_t *result)
 	return json_array_get(api_image_rows(result), 0);
 }
 
-static void fail_text(char out[TEXT_LEN], const char *reference, const struct ctl_done *done)
+static const char *fail_text(const struct ctl_done *done)
 {
-	(void)snprintf(out, TEXT_LEN, "%s cannot be pulled: %s", reference,
-	    done->code ? done->text : "it is not there after it was");
+	return done->code ? done->text : "the image was pulled, and is not there";
 }
 
 static void reply_row(struct client *c, const json_t *row)
@@ -52,15 +51,14 @@ static void on_pulled(
 {
 	struct client *c = client_by_req(s->clients, req);
 	const json_t *row = pulled_row(result);
-	char text[TEXT_LEN];
 
 	if (!c)
 		return;
-	fail_text(text, "the image", done);
 	if (done->code == 0 && row)
 		reply_row(c, row);
 	else
-		client_reply_error(c, done->code ? image_job_error(done->code) : API_INTERNAL, text);
+		client_reply_error(c, done->code ? image_job_error(done->code) : API_INTERNAL,
+		    fail_text(done));
 }
 
 /* ---- with progress ---- */
@@ -123,7 +121,6 @@ static void on_stream_pulled(
 	const json_t *row = pulled_row(result);
 	const struct api_error_info *info =
 	    api_error_info(done->code ? image_job_error(done->code) : API_INTERNAL);
-	char text[TEXT_LEN];
 	struct json_out j;
 
 	(void)s;
@@ -132,9 +129,8 @@ static void on_stream_pulled(
 	if (done->code == 0 && row) {
 		api_put_image(&j, row);
 	} else {
-		fail_text(text, "the image", done);
 		json_object_begin(&j, "error");
-		json_put_string(&j, "message", text);
+		json_put_string(&j, "message", fail_text(done));
 		json_put_string(&j, "type", info->type);
 		json_put_string(&j, "code", info->code);
 		json_put_string(&j, "reason", info->reason);

@@ -122,6 +122,19 @@ static void tell_all(struct image_job *j)
 	json_decref(result);
 }
 
+/* So that whoever reads it knows what it was about. */
+static void name_failure(struct image_job *j)
+{
+	char text[CTL_WHY + sizeof(j->image) + 32]; /* what is too long is cut when it is copied */
+
+	if (j->op == CTL_IMAGE_PULL && j->done.code != ECANCELED) {
+		(void)snprintf(text, sizeof(text), "%s cannot be pulled: %s", j->image, j->done.text);
+		(void)strlcpy(j->done.text, text, sizeof(j->done.text));
+	}
+	if (j->done.code != ECANCELED)
+		log_warn("images: %s", j->done.text);
+}
+
 static void job_end(struct image_job *j)
 {
 	struct sbxd *s = j->s;
@@ -130,8 +143,8 @@ static void job_end(struct image_job *j)
 	if (j->op == CTL_IMAGE_PULL && j->done.code == 0) {
 		log_info("image %s is here", j->image);
 		images_renew(s, j->image);
-	} else if (j->done.code && j->done.code != ECANCELED) {
-		log_warn("image%s%s: %s", *j->image ? " " : "s", j->image, j->done.text);
+	} else if (j->done.code) {
+		name_failure(j);
 	}
 	/* One that comes now begins another. */
 	j->normal[0] = '\0';

@@ -6,6 +6,7 @@
 #include <bsd/sys/queue.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/fault.h"
 #include "lib/log.h"
@@ -113,11 +114,25 @@ static void on_timer(struct loop *l, struct loop_timer *t)
 	sbxd_settle(s);
 }
 
+/* Whether the pool can decide by what there is: then no image is needed, or none of a box that is
+ * refused. */
+static bool is_decided(const struct sbxd *s, const struct pool_request *q)
+{
+	const struct pool_box *b = pool_box_find(s->pool, q->uid, q->id.token);
+
+	if (s->shutting_down || s->leaving || image_is_ready(s, q->spec.image))
+		return true;
+	if (q->name && *q->name && pool_box_named(s->pool, q->uid, q->name))
+		return true;
+	/* A warm one that is of another image makes room for a new one. */
+	return b && (b->state != SLOT_WARM || !strcmp(b->spec.image, q->spec.image));
+}
+
 void image_wait_acquire(struct sbxd *s, const struct pool_request *q, json_t *body)
 {
 	struct image_wait_entry *w;
 
-	if (s->shutting_down || s->leaving || image_is_ready(s, q->spec.image)) {
+	if (is_decided(s, q)) {
 		pool_acquire(s->pool, loop_now(s->loop), q);
 		return;
 	}
