@@ -57,8 +57,8 @@ static void on_pulled(
 	if (done->code == 0 && row)
 		reply_row(c, row);
 	else
-		client_reply_error(c, done->code ? image_job_error(done->code) : API_INTERNAL,
-		    fail_text(done));
+		client_reply_error(
+		    c, done->code ? image_job_error(done->code) : API_INTERNAL, fail_text(done));
 }
 
 /* ---- with progress ---- */
@@ -79,7 +79,7 @@ static enum stream_next fill(struct client_stream *st, struct buf *out, bool ove
 
 	if (p->over)
 		return buf_append(out, buf_head(&p->last), p->last.len) < 0 ? STREAM_BROKEN
-									     : STREAM_END;
+									    : STREAM_END;
 	if (!p->news && !overdue)
 		return STREAM_IDLE;
 	p->news = false;
@@ -153,8 +153,8 @@ static void stream_pull(struct sbxd *s, struct client *c, const char *reference)
 
 	if (rc < 0) {
 		free(p);
-		client_reply_error(
-		    c, rc == -EAGAIN ? API_TOO_MANY : API_INTERNAL, "too many images are to be pulled");
+		client_reply_error(c, rc == -EAGAIN ? API_TOO_MANY : API_INTERNAL,
+		    "too many images are to be pulled");
 		return;
 	}
 	p->s = s;
@@ -177,8 +177,8 @@ static void pull(struct sbxd *s, struct client *c, const char *reference, bool s
 	if (rc == 0)
 		client_wait(c);
 	else
-		client_reply_error(
-		    c, rc == -EAGAIN ? API_TOO_MANY : API_INTERNAL, "too many images are to be pulled");
+		client_reply_error(c, rc == -EAGAIN ? API_TOO_MANY : API_INTERNAL,
+		    "too many images are to be pulled");
 }
 
 /* True when there is nothing to be pulled, and the client was told. */
@@ -263,23 +263,23 @@ static void on_removed(
 	free(text);
 }
 
-static void order_removal(
-    struct sbxd *s, struct client *c, enum ctl_image_op op, const char *image)
+static void order_removal(struct sbxd *s, struct client *c, enum ctl_image_op op, const char *image)
 {
 	const struct image_hook hook = {.ctx = client_req(c), .done = on_removed};
 	int rc;
 
 	if (!client_is_admin(c)) {
 		client_reply_error(c, API_PERMISSION_DENIED,
-		    "images are everybody's: only root, sbxd's own user and admin_group remove them");
+		    "images are everybody's: only root, sbxd's own user and admin_group remove "
+		    "them");
 		return;
 	}
 	rc = image_job_order(s, op, image, &hook);
 	if (rc == 0)
 		client_wait(c);
 	else
-		client_reply_error(
-		    c, rc == -EAGAIN ? API_TOO_MANY : API_INTERNAL, "too much is asked about images");
+		client_reply_error(c, rc == -EAGAIN ? API_TOO_MANY : API_INTERNAL,
+		    "too much is asked about images");
 }
 
 void api_remove_image(struct sbxd *s, struct client *c, const struct route_call *call)
@@ -295,8 +295,8 @@ void api_remove_image(struct sbxd *s, struct client *c, const struct route_call 
 	if (!client_is_admin(c) || (ref.kind != IMAGE_KIND_HOST && ref.kind != IMAGE_KIND_DIR))
 		order_removal(s, c, CTL_IMAGE_REMOVE, id);
 	else
-		client_reply_error(
-		    c, API_INVALID_STATE, "it is not of the store: nothing of it is sbxd's to remove");
+		client_reply_error(c, API_INVALID_STATE,
+		    "it is not of the store: nothing of it is sbxd's to remove");
 }
 
 void api_prune_images(struct sbxd *s, struct client *c, const struct route_call *call)

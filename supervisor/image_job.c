@@ -28,11 +28,12 @@
 #include "supervisor/spawn.h"
 #include "wire/json.h"
 
-#define JOBS_MAX 64   /* that run or wait */
+#define JOBS_MAX 64 /* that run or wait */
 #define JOBS_AT_ONCE 8
 #define PULLS_AT_ONCE 2
 #define RESULT_MAX (4L * 1024 * 1024)
-#define PULL_SLACK (60 * NS_PER_S) /* past its own bound: for locks, and to write it to the disk */
+#define PULL_SLACK (60 * NS_PER_S)  /* past its own bound: for locks, and to write it to the disk \
+				     */
 #define OTHER_TIME (300 * NS_PER_S) /* deleting takes a while */
 
 struct job_hook {
@@ -128,7 +129,8 @@ static void name_failure(struct image_job *j)
 	char text[CTL_WHY + sizeof(j->image) + 32]; /* what is too long is cut when it is copied */
 
 	if (j->op == CTL_IMAGE_PULL && j->done.code != ECANCELED) {
-		(void)snprintf(text, sizeof(text), "%s cannot be pulled: %s", j->image, j->done.text);
+		(void)snprintf(
+		    text, sizeof(text), "%s cannot be pulled: %s", j->image, j->done.text);
 		(void)strlcpy(j->done.text, text, sizeof(j->done.text));
 	}
 	if (j->done.code != ECANCELED)
@@ -268,8 +270,8 @@ static int run(struct image_job *j)
 						: OTHER_TIME),
 		    on_timer);
 	if (rc == 0)
-		rc = ctl_send(j->ctl, CTL_IMAGE, 1, 0, &body, buf_head(&s->options),
-		    s->options.len, j->result);
+		rc = ctl_send(j->ctl, CTL_IMAGE, 1, 0, &body, buf_head(&s->options), s->options.len,
+		    j->result);
 	FAULT_POINT("sbxd.image.ordered");
 	return rc;
 }
