@@ -148,8 +148,10 @@ static int parse_oci(const char *text, struct image_ref *ref, struct err *err)
 		return refuse(text, "an absolute path is expected after \"" OCI_PREFIX "\"", err);
 	tag = cut(path, ':');
 	if (tag && !tag_is_sound(tag))
-		return refuse(text, "a tag has 1 to 128 of A-Z a-z 0-9 _ . - and begins with none "
-				    "of the last two", err);
+		return refuse(text,
+		    "a tag has 1 to 128 of A-Z a-z 0-9 _ . - and begins with none "
+		    "of the last two",
+		    err);
 	(void)snprintf(ref->name, sizeof(ref->name), "%s", path);
 	(void)snprintf(ref->tag, sizeof(ref->tag), "%s", tag ? tag : "");
 	ref->kind = IMAGE_KIND_OCI;
@@ -173,7 +175,8 @@ static int parse_registry(const char *text, struct image_ref *ref, struct err *e
 	first = strcspn(rest, "/");
 	if (begins_with_registry(rest, first)) {
 		if (!registry_is_sound(rest, first))
-			return refuse(text, "what stands before the first \"/\" is no registry", err);
+			return refuse(
+			    text, "what stands before the first \"/\" is no registry", err);
 		path = rest + first + 1;
 		ref->loopback = registry_is_loopback(rest, first);
 	} else {
@@ -181,16 +184,18 @@ static int parse_registry(const char *text, struct image_ref *ref, struct err *e
 	}
 	tag = cut(rest + (path - rest), ':');
 	if (tag && !tag_is_sound(tag))
-		return refuse(text, "a tag has 1 to 128 of A-Z a-z 0-9 _ . - and begins with none "
-				    "of the last two", err);
+		return refuse(text,
+		    "a tag has 1 to 128 of A-Z a-z 0-9 _ . - and begins with none "
+		    "of the last two",
+		    err);
 	if (!path_is_sound(path))
-		return refuse(text, "that is no name of an image: lowercase letters and digits are "
-				    "expected, with . _ - or / between them", err);
+		return refuse(text,
+		    "that is no name of an image: lowercase letters and digits are "
+		    "expected, with . _ - or / between them",
+		    err);
 	if (snprintf(ref->name, sizeof(ref->name), "%.*s/%s%s",
-		first ? (int)first : (int)strlen(DEFAULT_REGISTRY),
-		first ? rest : DEFAULT_REGISTRY,
-		!first && !strchr(path, '/') ? DEFAULT_SPACE : "",
-		path) >= (int)sizeof(ref->name))
+		first ? (int)first : (int)strlen(DEFAULT_REGISTRY), first ? rest : DEFAULT_REGISTRY,
+		!first && !strchr(path, '/') ? DEFAULT_SPACE : "", path) >= (int)sizeof(ref->name))
 		return refuse(text, "the name is too long", err);
 	(void)snprintf(ref->tag, sizeof(ref->tag), "%s", tag ? tag : digest ? "" : DEFAULT_TAG);
 	(void)snprintf(ref->digest, sizeof(ref->digest), "%s", digest ? digest : "");
@@ -204,7 +209,8 @@ int image_ref_parse(const char *text, struct image_ref *out, struct err *err)
 	int rc = 0;
 
 	if (!*text || strlen(text) > IMAGE_REF_MAX)
-		return err_set(err, EINVAL, "the name of an image has 1 to %d bytes", IMAGE_REF_MAX);
+		return err_set(
+		    err, EINVAL, "the name of an image has 1 to %d bytes", IMAGE_REF_MAX);
 	if (!strcmp(text, "host")) {
 		ref.kind = IMAGE_KIND_HOST;
 	} else if (*text == '/') {

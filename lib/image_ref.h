@@ -14,9 +14,9 @@
 
 #include "lib/err.h"
 
-#define IMAGE_REF_MAX 127     /* bytes of a reference, as the table has room for */
-#define IMAGE_DIGEST_LEN 72   /* "sha256:", 64 hex digits and a NUL */
-#define IMAGE_NORMAL_LEN 400  /* a reference in full, with what was left out */
+#define IMAGE_REF_MAX 127    /* bytes of a reference, as the table has room for */
+#define IMAGE_DIGEST_LEN 72  /* "sha256:", 64 hex digits and a NUL */
+#define IMAGE_NORMAL_LEN 400 /* a reference in full, with what was left out */
 #define IMAGE_PART_LEN 160
 
 enum image_kind {
@@ -29,7 +29,8 @@ enum image_kind {
 
 struct image_ref {
 	enum image_kind kind;
-	char name[IMAGE_PART_LEN]; /* REGISTRY/PATH in full, or the path of the layout or directory */
+	char name[IMAGE_PART_LEN]; /* REGISTRY/PATH in full, or the path of the layout or directory
+				    */
 	char tag[IMAGE_PART_LEN];  /* of a registry's image "latest" unless it has one; may be "" */
 	char digest[IMAGE_DIGEST_LEN]; /* "" without */
 	bool loopback;		       /* its registry is this host */

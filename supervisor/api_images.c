@@ -124,8 +124,8 @@ static int identify(const struct sbxd *s, char id[IMAGE_DIGEST_LEN])
 json_t *api_configured_image(const struct sbxd *s)
 {
 	FD_SCOPED int fd = open(IMAGE_SYSTEM, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	uint64_t made = atomic_load_explicit(&s->seg.header->started_wall_ms, memory_order_relaxed);
 	char tagged[IMAGE_REF_MAX + 16];
+	uint64_t made;
 	char id[IMAGE_DIGEST_LEN];
 	struct image_ref ref;
 	struct stat st;
@@ -133,12 +133,13 @@ json_t *api_configured_image(const struct sbxd *s)
 	if (image_ref_parse(s->config.image, &ref, &(struct err){0}) < 0 ||
 	    (ref.kind != IMAGE_KIND_HOST && ref.kind != IMAGE_KIND_DIR) || identify(s, id) < 0)
 		return NULL;
+	made = atomic_load_explicit(&s->seg.header->started_wall_ms, memory_order_relaxed);
 	if (fd >= 0 && fstat(fd, &st) == 0)
 		made = (uint64_t)st.st_mtim.tv_sec * 1000;
 	(void)snprintf(tagged, sizeof(tagged), "%s:" IMAGE_TAG, s->config.image);
 	return json_pack("{s:s, s:s, s:s, s:I, s:I, s:b}", "reference", s->config.image, "asked",
-	    tagged, "id", id, "made_wall_ms", (json_int_t)made, "used_wall_ms",
-	    (json_int_t)clock_wall_ms(), "in_use", 1);
+	    tagged, "id", id, "made_wall_ms", (json_int_t)made, "used_wall_ms", (json_int_t)made,
+	    "in_use", 1);
 }
 
 /* ---- listing ---- */
@@ -176,8 +177,7 @@ static int by_reference(const void *a, const void *b)
 	return order ? order : strcmp(text_of(*x, "id"), text_of(*y, "id"));
 }
 
-static void put_rows(
-    struct json_out *j, const json_t **rows, size_t count, const struct page *p)
+static void put_rows(struct json_out *j, const json_t **rows, size_t count, const struct page *p)
 {
 	char token[PAGE_TOKEN_LEN];
 
@@ -291,8 +291,8 @@ static void on_listed(
 	struct client *c = client_by_req(s->clients, q->req);
 
 	if (c && done->code)
-		client_reply_error(c, done->code == ECANCELED ? API_SHUTTING_DOWN : API_INTERNAL,
-		    done->text);
+		client_reply_error(
+		    c, done->code == ECANCELED ? API_SHUTTING_DOWN : API_INTERNAL, done->text);
 	else if (c && q->list)
 		reply_list(s, c, result, &q->page);
 	else if (c)

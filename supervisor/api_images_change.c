@@ -26,10 +26,9 @@ static const json_t *pulled_row(const json_t *result)
 	return json_array_get(api_image_rows(result), 0);
 }
 
-static void fail_text(char out[TEXT_LEN], const char *reference, const struct ctl_done *done)
+static const char *fail_text(const struct ctl_done *done)
 {
-	(void)snprintf(out, TEXT_LEN, "%s cannot be pulled: %s", reference,
-	    done->code ? done->text : "it is not there after it was");
+	return done->code ? done->text : "the image was pulled, and is not there";
 }
 
 static void reply_row(struct client *c, const json_t *row)
@@ -52,15 +51,14 @@ static void on_pulled(
 {
 	struct client *c = client_by_req(s->clients, req);
 	const json_t *row = pulled_row(result);
-	char text[TEXT_LEN];
 
 	if (!c)
 		return;
-	fail_text(text, "the image", done);
 	if (done->code == 0 && row)
 		reply_row(c, row);
 	else
-		client_reply_error(c, done->code ? image_job_error(done->code) : API_INTERNAL, text);
+		client_reply_error(
+		    c, done->code ? image_job_error(done->code) : API_INTERNAL, fail_text(done));
 }
 
 /* ---- with progress ---- */
@@ -81,7 +79,7 @@ static enum stream_next fill(struct client_stream *st, struct buf *out, bool ove
 
 	if (p->over)
 		return buf_append(out, buf_head(&p->last), p->last.len) < 0 ? STREAM_BROKEN
-									     : STREAM_END;
+									    : STREAM_END;
 	if (!p->news && !overdue)
 		return STREAM_IDLE;
 	p->news = false;
@@ -123,7 +121,6 @@ static void on_stream_pulled(
 	const json_t *row = pulled_row(result);
 	const struct api_error_info *info =
 	    api_error_info(done->code ? image_job_error(done->code) : API_INTERNAL);
-	char text[TEXT_LEN];
 	struct json_out j;
 
 	(void)s;
@@ -132,9 +129,8 @@ static void on_stream_pulled(
 	if (done->code == 0 && row) {
 		api_put_image(&j, row);
 	} else {
-		fail_text(text, "the image", done);
 		json_object_begin(&j, "error");
-		json_put_string(&j, "message", text);
+		json_put_string(&j, "message", fail_text(done));
 		json_put_string(&j, "type", info->type);
 		json_put_string(&j, "code", info->code);
 		json_put_string(&j, "reason", info->reason);
@@ -157,8 +153,8 @@ static void stream_pull(struct sbxd *s, struct client *c, const char *reference)
 
 	if (rc < 0) {
 		free(p);
-		client_reply_error(
-		    c, rc == -EAGAIN ? API_TOO_MANY : API_INTERNAL, "too many images are to be pulled");
+		client_reply_error(c, rc == -EAGAIN ? API_TOO_MANY : API_INTERNAL,
+		    "too many images are to be pulled");
 		return;
 	}
 	p->s = s;
@@ -181,8 +177,8 @@ static void pull(struct sbxd *s, struct client *c, const char *reference, bool s
 	if (rc == 0)
 		client_wait(c);
 	else
-		client_reply_error(
-		    c, rc == -EAGAIN ? API_TOO_MANY : API_INTERNAL, "too many images are to be pulled");
+		client_reply_error(c, rc == -EAGAIN ? API_TOO_MANY : API_INTERNAL,
+		    "too many images are to be pulled");
 }
 
 /* True when there is nothing to be pulled, and the client was told. */
@@ -267,23 +263,23 @@ static void on_removed(
 	free(text);
 }
 
-static void order_removal(
-    struct sbxd *s, struct client *c, enum ctl_image_op op, const char *image)
+static void order_removal(struct sbxd *s, struct client *c, enum ctl_image_op op, const char *image)
 {
 	const struct image_hook hook = {.ctx = client_req(c), .done = on_removed};
 	int rc;
 
 	if (!client_is_admin(c)) {
 		client_reply_error(c, API_PERMISSION_DENIED,
-		    "images are everybody's: only root, sbxd's own user and admin_group remove them");
+		    "images are everybody's: only root, sbxd's own user and admin_group remove "
+		    "them");
 		return;
 	}
 	rc = image_job_order(s, op, image, &hook);
 	if (rc == 0)
 		client_wait(c);
 	else
-		client_reply_error(
-		    c, rc == -EAGAIN ? API_TOO_MANY : API_INTERNAL, "too much is asked about images");
+		client_reply_error(c, rc == -EAGAIN ? API_TOO_MANY : API_INTERNAL,
+		    "too much is asked about images");
 }
 
 void api_remove_image(struct sbxd *s, struct client *c, const struct route_call *call)
@@ -299,8 +295,8 @@ void api_remove_image(struct sbxd *s, struct client *c, const struct route_call 
 	if (!client_is_admin(c) || (ref.kind != IMAGE_KIND_HOST && ref.kind != IMAGE_KIND_DIR))
 		order_removal(s, c, CTL_IMAGE_REMOVE, id);
 	else
-		client_reply_error(
-		    c, API_INVALID_STATE, "it is not of the store: nothing of it is sbxd's to remove");
+		client_reply_error(c, API_INVALID_STATE,
+		    "it is not of the store: nothing of it is sbxd's to remove");
 }
 
 void api_prune_images(struct sbxd *s, struct client *c, const struct route_call *call)

@@ -38,8 +38,8 @@ static void on_ordered(
 	a->done = true;
 }
 
-static void on_image_ready(struct sbxd *s, uint64_t ctx, int prepared, const struct ctl_done *done,
-    enum api_error error)
+static void on_image_ready(
+    struct sbxd *s, uint64_t ctx, int prepared, const struct ctl_done *done, enum api_error error)
 {
 	(void)prepared;
 	(void)error;
@@ -143,8 +143,7 @@ static void on_swept(
 /* What pulls have left that died. Nobody waits for it. */
 static void sweep_images(struct sbxd *s)
 {
-	(void)image_job_order(
-	    s, CTL_IMAGE_SWEEP, "", &(struct image_hook){.done = on_swept});
+	(void)image_job_order(s, CTL_IMAGE_SWEEP, "", &(struct image_hook){.done = on_swept});
 }
 
 int driver_begin(struct sbxd *s, struct err *err)

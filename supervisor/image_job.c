@@ -28,11 +28,12 @@
 #include "supervisor/spawn.h"
 #include "wire/json.h"
 
-#define JOBS_MAX 64   /* that run or wait */
+#define JOBS_MAX 64 /* that run or wait */
 #define JOBS_AT_ONCE 8
 #define PULLS_AT_ONCE 2
 #define RESULT_MAX (4L * 1024 * 1024)
-#define PULL_SLACK (60 * NS_PER_S) /* past its own bound: for locks, and to write it to the disk */
+#define PULL_SLACK (60 * NS_PER_S)  /* past its own bound: for locks, and to write it to the disk \
+				     */
 #define OTHER_TIME (300 * NS_PER_S) /* deleting takes a while */
 
 struct job_hook {
@@ -122,6 +123,20 @@ static void tell_all(struct image_job *j)
 	json_decref(result);
 }
 
+/* So that whoever reads it knows what it was about. */
+static void name_failure(struct image_job *j)
+{
+	char text[CTL_WHY + sizeof(j->image) + 32]; /* what is too long is cut when it is copied */
+
+	if (j->op == CTL_IMAGE_PULL && j->done.code != ECANCELED) {
+		(void)snprintf(
+		    text, sizeof(text), "%s cannot be pulled: %s", j->image, j->done.text);
+		(void)strlcpy(j->done.text, text, sizeof(j->done.text));
+	}
+	if (j->done.code != ECANCELED)
+		log_warn("images: %s", j->done.text);
+}
+
 static void job_end(struct image_job *j)
 {
 	struct sbxd *s = j->s;
@@ -130,8 +145,8 @@ static void job_end(struct image_job *j)
 	if (j->op == CTL_IMAGE_PULL && j->done.code == 0) {
 		log_info("image %s is here", j->image);
 		images_renew(s, j->image);
-	} else if (j->done.code && j->done.code != ECANCELED) {
-		log_warn("image%s%s: %s", *j->image ? " " : "s", j->image, j->done.text);
+	} else if (j->done.code) {
+		name_failure(j);
 	}
 	/* One that comes now begins another. */
 	j->normal[0] = '\0';
@@ -255,8 +270,8 @@ static int run(struct image_job *j)
 						: OTHER_TIME),
 		    on_timer);
 	if (rc == 0)
-		rc = ctl_send(j->ctl, CTL_IMAGE, 1, 0, &body, buf_head(&s->options),
-		    s->options.len, j->result);
+		rc = ctl_send(j->ctl, CTL_IMAGE, 1, 0, &body, buf_head(&s->options), s->options.len,
+		    j->result);
 	FAULT_POINT("sbxd.image.ordered");
 	return rc;
 }

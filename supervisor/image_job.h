@@ -32,8 +32,8 @@ struct image_hook {
 struct image_jobs *image_jobs_create(void);
 
 /*
- * Orders `op` about `image` ("" where it is about none). A pull that is under way already is joined.
- * A few pulls go on at a time, the others wait. 0, -EAGAIN (too many wait) or -ENOMEM.
+ * Orders `op` about `image` ("" where it is about none). A pull that is under way already is
+ * joined. A few pulls go on at a time, the others wait. 0, -EAGAIN (too many wait) or -ENOMEM.
  */
 int image_job_order(
     struct sbxd *s, enum ctl_image_op op, const char *image, const struct image_hook *hook);

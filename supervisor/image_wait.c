@@ -6,6 +6,7 @@
 #include <bsd/sys/queue.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/fault.h"
 #include "lib/log.h"
@@ -82,8 +83,8 @@ static void go_on(struct image_wait_entry *w)
 	entry_free(w);
 }
 
-static void on_ready(struct sbxd *s, uint64_t req, int prepared, const struct ctl_done *done,
-    enum api_error error)
+static void on_ready(
+    struct sbxd *s, uint64_t req, int prepared, const struct ctl_done *done, enum api_error error)
 {
 	struct image_wait_entry *w = find(s, req);
 
@@ -105,19 +106,35 @@ static void on_timer(struct loop *l, struct loop_timer *t)
 	(void)l;
 	if (image_job_progress(s, w->request.spec.image, &p))
 		(void)snprintf(text, sizeof(text),
-		    "the image is still being pulled (%s, %llu of %llu MiB): that goes on, ask again",
-		    p.stage, (unsigned long long)(p.done >> 20), (unsigned long long)(p.total >> 20));
+		    "the image is still being pulled (%s, %llu of %llu MiB): that goes on, ask "
+		    "again",
+		    p.stage, (unsigned long long)(p.done >> 20),
+		    (unsigned long long)(p.total >> 20));
 	else
 		(void)snprintf(text, sizeof(text), "the image was not prepared in time");
 	end(w, API_TIMEOUT, text);
 	sbxd_settle(s);
 }
 
+/* Whether the pool can decide by what there is: then no image is needed, or none of a box that is
+ * refused. */
+static bool is_decided(const struct sbxd *s, const struct pool_request *q)
+{
+	const struct pool_box *b = pool_box_find(s->pool, q->uid, q->id.token);
+
+	if (s->shutting_down || s->leaving || image_is_ready(s, q->spec.image))
+		return true;
+	if (q->name && *q->name && pool_box_named(s->pool, q->uid, q->name))
+		return true;
+	/* A warm one that is of another image makes room for a new one. */
+	return b && (b->state != SLOT_WARM || !strcmp(b->spec.image, q->spec.image));
+}
+
 void image_wait_acquire(struct sbxd *s, const struct pool_request *q, json_t *body)
 {
 	struct image_wait_entry *w;
 
-	if (s->shutting_down || s->leaving || image_is_ready(s, q->spec.image)) {
+	if (is_decided(s, q)) {
 		pool_acquire(s->pool, loop_now(s->loop), q);
 		return;
 	}
@@ -134,7 +151,8 @@ void image_wait_acquire(struct sbxd *s, const struct pool_request *q, json_t *bo
 	LIST_INSERT_HEAD(&s->image_waits, w, link);
 	if (w->limit &&
 	    loop_timer_set(s->loop, &w->timer, loop_now(s->loop) + w->limit, on_timer) < 0)
-		log_warn("no memory for a timer: the wait for image %s is not timed", q->spec.image);
+		log_warn(
+		    "no memory for a timer: the wait for image %s is not timed", q->spec.image);
 	image_need(s, q->spec.image, on_ready, q->req);
 }
 

@@ -13,8 +13,8 @@ struct pool_request;
 struct sbxd;
 
 /*
- * pool_acquire(), as soon as the image of q is prepared. When that fails, or takes longer than q may
- * wait, whoever asked is refused as by the pool. body: what the texts of q are part of.
+ * pool_acquire(), as soon as the image of q is prepared. When that fails, or takes longer than q
+ * may wait, whoever asked is refused as by the pool. body: what the texts of q are part of.
  */
 void image_wait_acquire(struct sbxd *s, const struct pool_request *q, json_t *body);
 

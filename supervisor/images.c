@@ -38,16 +38,15 @@ struct image {
 	TAILQ_ENTRY(image) link;
 	struct sbxd *s;
 	char name[SHM_IMAGE_LEN];
-	int prepared; /* memfd */
-	int hold;     /* keeps it in the store; -1: it is not of the store */
+	int prepared;	   /* memfd */
+	int hold;	   /* keeps it in the store; -1: it is not of the store */
 	struct buf config; /* as the tail of CTL_DONE */
 	enum image_state state;
 	bool pulled;
 	TAILQ_HEAD(, image_wait) waiting;
 };
 
-static const struct ctl_done no_memory = {
-    .code = ENOMEM, .text = "no memory to prepare the image"};
+static const struct ctl_done no_memory = {.code = ENOMEM, .text = "no memory to prepare the image"};
 
 static struct image *image_find(const struct sbxd *s, const char *name)
 {
@@ -263,7 +262,8 @@ static bool make_room(struct sbxd *s)
 {
 	struct image *i;
 
-	TAILQ_FOREACH_REVERSE (i, &s->images, image_list, link) {
+	TAILQ_FOREACH_REVERSE(i, &s->images, image_list, link)
+	{
 		if (i->state == IMAGE_READY && strcmp(i->name, s->config.image) != 0)
 			break;
 	}
@@ -286,8 +286,8 @@ void image_need(struct sbxd *s, const char *image, image_ready_fn *fn, uint64_t 
 	}
 	if (fresh && s->image_count >= IMAGES_MAX && !make_room(s)) {
 		failed.code = EMFILE;
-		(void)snprintf(
-		    failed.text, sizeof(failed.text), "more than %d images on their way", IMAGES_MAX);
+		(void)snprintf(failed.text, sizeof(failed.text), "more than %d images on their way",
+		    IMAGES_MAX);
 	} else if (fresh) {
 		i = image_add(s, image);
 	}

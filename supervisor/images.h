@@ -17,8 +17,8 @@ struct sbxd;
 
 /* Called once, now or from the loop: prepared is the memfd (still ours), or -1 with *done saying
  * why, and what a client is told. */
-typedef void image_ready_fn(struct sbxd *s, uint64_t ctx, int prepared,
-    const struct ctl_done *done, enum api_error error);
+typedef void image_ready_fn(
+    struct sbxd *s, uint64_t ctx, int prepared, const struct ctl_done *done, enum api_error error);
 
 /*
  * Has `image` prepared unless it is already, then calls fn. Where the driver makes boxes of images

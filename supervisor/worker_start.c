@@ -70,8 +70,7 @@ static int worker_exec(struct worker *w, int prepared, int hold)
 	theirs = pair[1];
 	(void)snprintf(slot_text, sizeof(slot_text), "%u", w->slot);
 	rc = spawn_process(s->worker_path, argv,
-	    (const int[SPAWN_FDS]){
-		theirs, s->seg.fd, prepared, s->guest_fd, s->helper_fd, hold},
+	    (const int[SPAWN_FDS]){theirs, s->seg.fd, prepared, s->guest_fd, s->helper_fd, hold},
 	    &child);
 	if (rc < 0)
 		return rc;
@@ -130,19 +129,9 @@ static int worker_send_boot(
 	buf_init(&tail, CTL_TAIL_MAX);
 	rc = put_env(&tail, image, own, m ? m->env.len : env->len);
 	if (rc == 0)
-		rc = ctl_send(
-		    w->ctl, CTL_BOOT, 0, w->gen, &boot, buf_head(&tail), tail.len, -1);
+		rc = ctl_send(w->ctl, CTL_BOOT, 0, w->gen, &boot, buf_head(&tail), tail.len, -1);
 	buf_free(&tail);
 	return rc;
-}
-
-/* Its place was published when it was reserved, perhaps before `auto` was decided. */
-static void note_driver(struct sbxd *s, const struct pool_box *b)
-{
-	struct slot_sup *part = &s->parts[b->slot];
-
-	(void)strlcpy(part->driver, s->driver, sizeof(part->driver));
-	(void)strlcpy(part->isolation, s->isolation, sizeof(part->isolation));
 }
 
 void worker_spawn(struct sbxd *s, const struct pool_box *b, int prepared)
@@ -161,7 +150,6 @@ void worker_spawn(struct sbxd *s, const struct pool_box *b, int prepared)
 	}
 	if (rc == 0) {
 		FAULT_POINT("sbxd.spawn.forked");
-		note_driver(s, b);
 		/* Before the order: without it the worker ends when we die, and with it our
 		 * successor knows whom to look for. */
 		publish_now(s, b);

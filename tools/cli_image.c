@@ -7,8 +7,8 @@
 #include "tools/cli_view.h"
 #include "wire/http.h"
 
-#define DELETE_S 300	/* as long as the service takes at most */
-#define SHORT_ID 19	/* "sha256:" and 12 digits, as others show them */
+#define DELETE_S 300 /* as long as the service takes at most */
+#define SHORT_ID 19  /* "sha256:" and 12 digits, as others show them */
 #define PATH_MAX_BYTES 1024U
 #define PAGE_MAX "1000"
 
@@ -45,13 +45,14 @@ static void add_row(struct cli_grid *g, const json_t *image)
 		cli_format_bytes((uint64_t)json_integer_value(size), bytes, sizeof(bytes));
 	format_time(cli_text_at(image, "cached_at"), pulled);
 	format_time(cli_text_at(image, "used_at"), used);
-	cli_grid_add(g, (const struct cli_cell[COLUMNS]){
-			    {cli_text_at(image, "reference"), CLI_PLAIN},
-			    {id, CLI_QUIET},
-			    {bytes, CLI_PLAIN},
-			    {pulled, CLI_PLAIN},
-			    {json_is_true(json_object_get(image, "in_use")) ? "now" : used, CLI_PLAIN},
-			});
+	cli_grid_add(
+	    g, (const struct cli_cell[COLUMNS]){
+		   {cli_text_at(image, "reference"), CLI_PLAIN},
+		   {id, CLI_QUIET},
+		   {bytes, CLI_PLAIN},
+		   {pulled, CLI_PLAIN},
+		   {json_is_true(json_object_get(image, "in_use")) ? "now" : used, CLI_PLAIN},
+	       });
 }
 
 static void put_images(const json_t *images)
@@ -190,8 +191,7 @@ static int prune_run(struct cli *cli, int argc, char **argv)
 
 	if (status != CLI_OK)
 		return status;
-	status =
-	    cli_call(cli, "image prune", "POST", "/v1/images/prune", NULL, DELETE_S, &answer);
+	status = cli_call(cli, "image prune", "POST", "/v1/images/prune", NULL, DELETE_S, &answer);
 	if (status == CLI_OK)
 		put_answer(cli, answer);
 	json_decref(answer);

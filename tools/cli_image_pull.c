@@ -34,8 +34,8 @@ static void show(struct pulling *p, const json_t *line)
 	if (strcmp(what, p->what) != 0) {
 		cli_progress_end(&p->progress);
 		memcpy(p->what, what, sizeof(what));
-		cli_progress_begin(&p->progress, p->what, (uint64_t)cli_int_at(line, "total_bytes"),
-		    p->cli->json);
+		cli_progress_begin(
+		    &p->progress, p->what, (uint64_t)cli_int_at(line, "total_bytes"), p->cli->json);
 	}
 	cli_progress_add(&p->progress, done > p->progress.done ? done - p->progress.done : 0);
 }
@@ -105,7 +105,8 @@ static int tell(struct pulling *p)
 
 	if (!p->last || error) {
 		(void)fprintf(stderr, "sbxctl: image pull: ");
-		cli_put_text(stderr, error ? cli_text_at(error, "message") : "the answer broke off");
+		cli_put_text(
+		    stderr, error ? cli_text_at(error, "message") : "the answer broke off");
 		(void)fputc('\n', stderr);
 		return CLI_FAILED;
 	}

@@ -30,7 +30,7 @@ struct ctl_text {
 struct ctl_shape {
 	const char *name;
 	enum ctl_tail tail;
-	uint16_t fixed;			      /* bytes of the struct of this type */
+	uint16_t fixed; /* bytes of the struct of this type */
 	enum ctl_passed fd;
 	struct ctl_text texts[CTL_TEXTS_MAX]; /* ends with size 0 */
 };

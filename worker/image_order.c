@@ -1,6 +1,7 @@
 /*
- * image_order: one order of sbxd's about the image store. If it dies, sbxd tells who waits, and what
- * it was making is removed by the next one. If sbxd dies, the control socket ends, and so does it.
+ * image_order: one order of sbxd's about the image store. If it dies, sbxd tells who waits, and
+ * what it was making is removed by the next one. If sbxd dies, the control socket ends, and so does
+ * it.
  */
 #include "worker/image_order.h"
 
@@ -119,8 +120,8 @@ static int job_pull(const struct image_job *job, struct err *err)
 	if (rc < 0)
 		return rc;
 	if (order.ref.kind != IMAGE_KIND_REGISTRY && order.ref.kind != IMAGE_KIND_OCI)
-		return err_set(err, ENOENT, "image %s is not here, and nothing says where it can be had",
-		    order.reference);
+		return err_set(err, ENOENT,
+		    "image %s is not here, and nothing says where it can be had", order.reference);
 	image_settings_read(&job->site->options, &order.settings);
 	rc = image_pull(job->site, &order, id, err);
 	image_ref_print(&order.ref, normal);
@@ -173,8 +174,8 @@ static void put_removed(struct json_out *j, const struct image_census *c, const 
 }
 
 /* The id that a reference, or a digest, means. */
-static int find_id(const struct removal *r, const char *text, char id[IMAGE_DIGEST_LEN],
-    struct err *err)
+static int find_id(
+    const struct removal *r, const char *text, char id[IMAGE_DIGEST_LEN], struct err *err)
 {
 	struct image_name name;
 	struct image_ref ref;
@@ -209,7 +210,8 @@ static int remove_one(
 	if (rc == -ENOENT)
 		(void)err_set(err, ENOENT, "image not found: %s", job->order->image);
 	else if (rc == -EBUSY)
-		(void)err_set(err, EBUSY, "image %s is in use: boxes are made of it", job->order->image);
+		(void)err_set(
+		    err, EBUSY, "image %s is in use: boxes are made of it", job->order->image);
 	else if (rc < 0)
 		(void)err_sys(err, -rc, "remove image %s", job->order->image);
 	for (size_t i = 0; rc == 0 && i < c.count; i++)
@@ -306,7 +308,8 @@ static int write_result(int fd, const struct json_out *j, struct err *err)
 {
 	int rc = json_out_error(j);
 
-	if (rc == 0 && j->b->len > 0 && pwrite(fd, buf_head(j->b), j->b->len, 0) != (ssize_t)j->b->len)
+	if (rc == 0 && j->b->len > 0 &&
+	    pwrite(fd, buf_head(j->b), j->b->len, 0) != (ssize_t)j->b->len)
 		rc = -EIO;
 	return rc < 0 ? err_sys(err, -rc, "write the result") : 0;
 }
@@ -330,8 +333,7 @@ static int carry_out(const struct ctl_msg *msg, struct err *err)
 		return err_set(err, EBADMSG, "there is no such order about images");
 	buf_init(&out, RESULT_MAX);
 	json_out_init(&j, &out);
-	rc = jobs[order->op](
-	    &(struct image_job){.site = &site, .order = order, .result = &j}, err);
+	rc = jobs[order->op](&(struct image_job){.site = &site, .order = order, .result = &j}, err);
 	if (rc == 0)
 		rc = write_result(msg->fd, &j, err);
 	buf_free(&out);

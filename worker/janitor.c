@@ -104,9 +104,8 @@ static void janitor_take_back(const struct driver *driver, const struct driver_s
 }
 
 /* The first driver that takes such an image and can make boxes of it here. */
-static int janitor_prepare_any(
-    const struct driver_site *site, const char *image, struct janitor_answer *answer,
-    struct err *err)
+static int janitor_prepare_any(const struct driver_site *site, const char *image,
+    struct janitor_answer *answer, struct err *err)
 {
 	const struct driver *driver;
 	struct err why = {0};
@@ -370,8 +369,7 @@ void janitor_handle(const struct ctl_msg *msg, int prepared, struct janitor_answ
 		rc = fn(&site, &msg->body, answer, &err);
 	}
 	answer->done.code = -rc;
-	(void)snprintf(
-	    answer->done.text, sizeof(answer->done.text), "%s", rc < 0 ? err.text : "");
+	(void)snprintf(answer->done.text, sizeof(answer->done.text), "%s", rc < 0 ? err.text : "");
 }
 
 static int janitor_send(uint64_t seq, const struct janitor_answer *a)

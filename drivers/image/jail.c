@@ -33,9 +33,9 @@
  * that has some could not be unpacked otherwise), but no mount of the jail lets one be opened, and
  * they are removed before the image gets its name.
  */
-#define FILE_CAPS                                                                          \
-	((1U << CAP_CHOWN) | (1U << CAP_DAC_OVERRIDE) | (1U << CAP_FOWNER) |               \
-	    (1U << CAP_FSETID) | (1U << CAP_MKNOD) | (1U << CAP_SETFCAP))
+#define FILE_CAPS                                                                                 \
+	((1U << CAP_CHOWN) | (1U << CAP_DAC_OVERRIDE) | (1U << CAP_FOWNER) | (1U << CAP_FSETID) | \
+	    (1U << CAP_MKNOD) | (1U << CAP_SETFCAP))
 
 /* How a host's proxies and certificates are told to programs. */
 static const char *const passed_on[] = {"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy",
@@ -89,7 +89,8 @@ static void become(uid_t uid)
 	if (uid == 0) {
 		set_caps(FILE_CAPS);
 	} else {
-		if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, uid, uid, uid) < 0)
+		if (syscall(SYS_setgroups, 0, NULL) < 0 ||
+		    syscall(SYS_setresgid, uid, uid, uid) < 0)
 			fail("let its groups go");
 		for (int cap = 0; cap < LAST_CAP_MAX; cap++)
 			(void)prctl(PR_CAPBSET_DROP, cap); /* what is left does it no good */
@@ -133,8 +134,8 @@ static void arrange_fds(const struct jail_spec *spec)
 static void run_program(const struct jail_spec *spec)
 {
 	char text[COUNT(passed_on)][512];
-	const char *env[COUNT(passed_on) + 6] = {
-	    "PATH=/usr/bin:/bin", "HOME=/work", "TMPDIR=/work", "XDG_RUNTIME_DIR=/work", "LANG=C.UTF-8"};
+	const char *env[COUNT(passed_on) + 6] = {"PATH=/usr/bin:/bin", "HOME=/work", "TMPDIR=/work",
+	    "XDG_RUNTIME_DIR=/work", "LANG=C.UTF-8"};
 	size_t n = 5;
 
 	for (size_t i = 0; i < COUNT(passed_on); i++) {
@@ -145,8 +146,8 @@ static void run_program(const struct jail_spec *spec)
 			env[n++] = text[i];
 	}
 	env[n] = NULL;
-	(void)execve(spec->argv[0], (char *const *)(uintptr_t)spec->argv,
-	    (char *const *)(uintptr_t)env);
+	(void)execve(
+	    spec->argv[0], (char *const *)(uintptr_t)spec->argv, (char *const *)(uintptr_t)env);
 	fail("run its program");
 }
 
@@ -194,7 +195,8 @@ int jail_start(const struct jail_spec *spec, struct jail *out, struct err *err)
 	if (pid == 0)
 		child(spec, uid, gid);
 	if (pid < 0)
-		return err_sys(err, errno, "make a jail for %s", spec->argv ? spec->argv[0] : "files");
+		return err_sys(
+		    err, errno, "make a jail for %s", spec->argv ? spec->argv[0] : "files");
 	*out = (struct jail){.pid = (pid_t)pid, .pidfd = pidfd};
 	return 0;
 }

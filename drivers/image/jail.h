@@ -24,11 +24,11 @@ struct jail_spec {
 	int (*fn)(void *ctx);	 /* or, with argv NULL, what the jail's process does; exit status */
 	void *ctx;
 	struct jail_bind binds[JAIL_BINDS];
-	bool network;	 /* it may use the host's; else it has none */
-	uid_t uid;	 /* whom it runs as, without any privilege; 0: as root of files only */
+	bool network;	  /* it may use the host's; else it has none */
+	uid_t uid;	  /* whom it runs as, without any privilege; 0: as root of files only */
 	const char *auth; /* a file that it finds as JAIL_AUTH; NULL none */
-	int out;	 /* its standard output */
-	int err;	 /* its standard error */
+	int out;	  /* its standard output */
+	int err;	  /* its standard error */
 };
 
 #define JAIL_AUTH "/auth.json"

@@ -1,6 +1,6 @@
 /*
- * jail_root: the small root of a jail: a tmpfs with the host's programs, all read-only, and what the
- * spec binds. In the jail's first process; it is gone with the jail's mount namespace.
+ * jail_root: the small root of a jail: a tmpfs with the host's programs, all read-only, and what
+ * the spec binds. In the jail's first process; it is gone with the jail's mount namespace.
  *
  * There is no /proc and no /sys: root of files could write to both. /dev has nothing but null.
  */
@@ -74,7 +74,8 @@ static int take(const char *source, const char *target, bool writable, struct pl
 	if (lstat(source, &st) < 0)
 		return -errno;
 	/* /bin and the like, on hosts with a merged /usr. */
-	if (S_ISLNK(st.st_mode) && !strncmp(target, source, strlen(source)) && !strchr(target + 1, '/')) {
+	if (S_ISLNK(st.st_mode) && !strncmp(target, source, strlen(source)) &&
+	    !strchr(target + 1, '/')) {
 		n = readlink(source, p.link, sizeof(p.link) - 1);
 		if (n < 0)
 			return -errno;
@@ -138,8 +139,8 @@ static int put(const struct place *p)
 	/* Before it is anywhere. */
 	if (syscall(SYS_mount_setattr, p->tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr,
 		sizeof(attr)) < 0 ||
-	    syscall(SYS_move_mount, p->tree, "", AT_FDCWD, p->target + 1,
-		MOVE_MOUNT_F_EMPTY_PATH) < 0)
+	    syscall(SYS_move_mount, p->tree, "", AT_FDCWD, p->target + 1, MOVE_MOUNT_F_EMPTY_PATH) <
+		0)
 		return -errno;
 	return 0;
 }

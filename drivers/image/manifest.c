@@ -1,5 +1,5 @@
-/* manifest: the JSON of OCI and Docker images. `sbx-worker image`; holds no state. Members are those
- * of the OCI image specification, which has them from Docker's. */
+/* manifest: the JSON of OCI and Docker images. `sbx-worker image`; holds no state. Members are
+ * those of the OCI image specification, which has them from Docker's. */
 #include "drivers/image/manifest.h"
 
 #include <errno.h>
@@ -125,8 +125,7 @@ int manifest_parse(const uint8_t *text, size_t n, struct image_manifest *out, st
 	return rc;
 }
 
-int manifest_parse_layout(
-    const uint8_t *text, size_t n, char id[IMAGE_DIGEST_LEN], struct err *err)
+int manifest_parse_layout(const uint8_t *text, size_t n, char id[IMAGE_DIGEST_LEN], struct err *err)
 {
 	json_t *o = parse("layout", text, n, err);
 	const json_t *manifests = json_object_get(o, "manifests");
@@ -142,13 +141,13 @@ int manifest_parse_layout(
 	return rc;
 }
 
-static int take_text(
-    const json_t *config, const char *key, char *out, size_t size, struct err *err)
+static int take_text(const json_t *config, const char *key, char *out, size_t size, struct err *err)
 {
 	const char *text = member(config, key);
 
 	if (strlen(text) >= size)
-		return err_set(err, EINVAL, "the image's %s has more than %zu bytes", key, size - 1);
+		return err_set(
+		    err, EINVAL, "the image's %s has more than %zu bytes", key, size - 1);
 	(void)snprintf(out, size, "%s", text);
 	return 0;
 }
@@ -170,8 +169,8 @@ static int take_config(const json_t *config, struct image_note *note, struct err
 		if (rc == 0 && json_is_string(entry))
 			rc = image_note_set_env(note, json_string_value(entry));
 		if (rc == -ENOBUFS)
-			rc = err_set(err, EINVAL, "the image's Env has more than %u bytes",
-			    NOTE_ENV_MAX);
+			rc = err_set(
+			    err, EINVAL, "the image's Env has more than %u bytes", NOTE_ENV_MAX);
 	}
 	return rc == -ENOMEM ? err_sys(err, ENOMEM, "read the image's Env") : rc;
 }

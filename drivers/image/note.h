@@ -11,17 +11,17 @@
 #include "lib/err.h"
 #include "lib/image_ref.h"
 
-#define NOTE_USER_MAX 128	/* as wire/control.h has room for */
-#define NOTE_DIR_MAX 1000	/* likewise */
-#define NOTE_ENV_MAX 16384U	/* bytes of "K=V\0": leaves room for the configured ones */
+#define NOTE_USER_MAX 128   /* as wire/control.h has room for */
+#define NOTE_DIR_MAX 1000   /* likewise */
+#define NOTE_ENV_MAX 16384U /* bytes of "K=V\0": leaves room for the configured ones */
 #define NOTE_FILE "note"
 
 struct image_note {
 	char id[IMAGE_DIGEST_LEN];
-	char user[NOTE_USER_MAX];	 /* "": none */
+	char user[NOTE_USER_MAX];	/* "": none */
 	char working_dir[NOTE_DIR_MAX]; /* "": none */
-	struct buf env;			 /* "K=V\0"...; names are sound, each is there once */
-	uint64_t size;			 /* bytes of disk that its root takes */
+	struct buf env;			/* "K=V\0"...; names are sound, each is there once */
+	uint64_t size;			/* bytes of disk that its root takes */
 	uint64_t files;
 	uint64_t made_wall_ms;
 };

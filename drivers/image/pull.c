@@ -54,8 +54,8 @@ int image_pull_probe(struct err *err)
 }
 
 /* A directory below ours. */
-static int make_dir(struct pull *p, const char *name, uid_t uid, char out[STORE_PATH],
-    struct err *err)
+static int make_dir(
+    struct pull *p, const char *name, uid_t uid, char out[STORE_PATH], struct err *err)
 {
 	(void)snprintf(out, STORE_PATH, "%s/%s%s", p->store.path, p->place, name);
 	if (mkdir(out, 0700) < 0 || (uid && chown(out, uid, uid) < 0))

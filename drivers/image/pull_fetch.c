@@ -20,7 +20,8 @@
 #define ARGS_MAX 16
 #define SOURCE_MAX 512
 #define STALL_NS (60 * NS_PER_S) /* nothing came for so long: it will not go on */
-#define UNPACKED_FACTOR 3 /* what packed layers take when both they and the root are there, about */
+#define UNPACKED_FACTOR 3 /* what packed layers take when both they and the root are there, about \
+			   */
 
 struct args {
 	const char *argv[ARGS_MAX];
@@ -52,8 +53,7 @@ static bool without_tls(const struct pull *p)
 	char registry[IMAGE_PART_LEN];
 
 	image_ref_registry(&p->order->ref, registry);
-	return p->order->ref.loopback ||
-	       image_settings_is_insecure(&p->order->settings, registry);
+	return p->order->ref.loopback || image_settings_is_insecure(&p->order->settings, registry);
 }
 
 static int run_skopeo(struct pull *p, const char *const *argv, struct buf *out, struct err *err)
@@ -61,7 +61,8 @@ static int run_skopeo(struct pull *p, const char *const *argv, struct buf *out, 
 	bool remote = p->order->ref.kind == IMAGE_KIND_REGISTRY;
 	struct jail_spec spec = {
 	    .argv = argv,
-	    .binds = {{p->load, "/work", true}, {remote ? NULL : p->order->ref.name, "/source", false}},
+	    .binds = {{p->load, "/work", true},
+		{remote ? NULL : p->order->ref.name, "/source", false}},
 	    .network = remote,
 	    .uid = remote ? p->order->uid : 0,
 	    .auth = remote ? p->order->settings.auth : NULL,
@@ -71,7 +72,8 @@ static int run_skopeo(struct pull *p, const char *const *argv, struct buf *out, 
 }
 
 /* Reads the manifest that `digest` names, "" the one of the reference. */
-static int inspect(struct pull *p, const char *digest, char found[IMAGE_DIGEST_LEN], struct err *err)
+static int inspect(
+    struct pull *p, const char *digest, char found[IMAGE_DIGEST_LEN], struct err *err)
 {
 	char source[SOURCE_MAX];
 	struct args a = {0};
@@ -93,8 +95,8 @@ static int inspect(struct pull *p, const char *digest, char found[IMAGE_DIGEST_L
 		rc = err_set(err, EIO, "SHA-256 is not to be had");
 	if (rc == 0 && *digest && strcmp(found, digest) != 0)
 		rc = err_set(err, EBADMSG,
-		    "the registry gave another manifest (%.19s...) than was asked for (%.19s...)", found,
-		    digest);
+		    "the registry gave another manifest (%.19s...) than was asked for (%.19s...)",
+		    found, digest);
 	if (rc == 0)
 		rc = manifest_parse(buf_head(&out), out.len, &p->manifest, err);
 	buf_free(&out);

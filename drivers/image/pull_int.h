@@ -15,10 +15,10 @@ struct pull {
 	char skopeo[PULL_PROGRAM];
 	char umoci[PULL_PROGRAM];
 	struct image_watch watch;
-	char place[16];		      /* our directory in the store; "" none yet */
-	int lock;		      /* of it */
-	char load[STORE_PATH];	      /* in it: where the layout is copied to */
-	char root[STORE_PATH];	      /* in it: what becomes the image's root */
+	char place[16];		       /* our directory in the store; "" none yet */
+	int lock;		       /* of it */
+	char load[STORE_PATH];	       /* in it: where the layout is copied to */
+	char root[STORE_PATH];	       /* in it: what becomes the image's root */
 	char source[IMAGE_DIGEST_LEN]; /* of the manifest that the registry has; "" unknown */
 	struct image_manifest manifest;
 	struct image_note note;

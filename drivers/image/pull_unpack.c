@@ -3,8 +3,8 @@
  *
  * Layers are hostile: links that lead elsewhere, device nodes, names with "..", files without end.
  * umoci resolves all names in the root that it makes; and should it be wrong about that, its jail
- * shows it nothing else to write to. What it made is then cleaned in another jail, and only measured
- * from outside.
+ * shows it nothing else to write to. What it made is then cleaned in another jail, and only
+ * measured from outside.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -86,7 +86,8 @@ static void make_working_dir(const char *path)
 
 		if (len > 0 && len < sizeof(name)) {
 			(void)snprintf(name, sizeof(name), "%.*s", (int)len, path);
-			dir = (int)syscall(SYS_openat2, root, done[0] ? done : ".", &how, sizeof(how));
+			dir = (int)syscall(
+			    SYS_openat2, root, done[0] ? done : ".", &how, sizeof(how));
 			if (dir < 0 || !strcmp(name, ".."))
 				return;
 			(void)mkdirat(dir, name, 0755); /* most are there */

@@ -32,8 +32,8 @@ static int take_dir(const char *path, struct image_root *out, struct err *err)
 	return 0;
 }
 
-static int take_stored(const char *state_dir, const struct image_ref *ref, struct image_root *out,
-    struct err *err)
+static int take_stored(
+    const char *state_dir, const struct image_ref *ref, struct image_root *out, struct err *err)
 {
 	struct image_found found;
 	int rc = image_store_find(state_dir, ref, &found, err);

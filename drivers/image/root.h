@@ -10,7 +10,8 @@
 
 struct image_root {
 	char path[STORE_PATH]; /* "" of `host` */
-	int hold; /* the caller's: keeps it in the store while it is open; -1: it is not of the store */
+	int hold; /* the caller's: keeps it in the store while it is open; -1: it is not of the
+		     store */
 	struct buf config; /* the caller's: as the tail of CTL_DONE; empty of no store's image */
 };
 

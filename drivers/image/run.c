@@ -70,8 +70,8 @@ static const char *skip_known(const char *text)
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		size_t len = strlen(known[i].begin);
-		const char *end = strncmp(text, known[i].begin, len) ? NULL
-								     : strstr(text + len, known[i].end);
+		const char *end =
+		    strncmp(text, known[i].begin, len) ? NULL : strstr(text + len, known[i].end);
 
 		if (end)
 			text = end + strlen(known[i].end);
@@ -127,8 +127,8 @@ static int failed(const char *name, int status, struct buf *said, struct err *er
 	if (WIFSIGNALED(status))
 		return err_set(err, EIO, "%s was killed by signal %d", name, WTERMSIG(status));
 	image_run_reason(text, reason, sizeof(reason));
-	return err_set(err, code_of(text), "%s: %s", name,
-	    reason[0] ? reason : "failed without a word");
+	return err_set(
+	    err, code_of(text), "%s: %s", name, reason[0] ? reason : "failed without a word");
 }
 
 /* ---- running ---- */

@@ -1,6 +1,6 @@
 /*
- * store: unpacked images, by digest. Janitor and `sbx-worker image`. If one dies, what it was making
- * has no name that anybody would take it by, and no lock: image_trim() removes it.
+ * store: unpacked images, by digest. Janitor and `sbx-worker image`. If one dies, what it was
+ * making has no name that anybody would take it by, and no lock: image_trim() removes it.
  */
 #include "drivers/image/store.h"
 
@@ -158,8 +158,8 @@ int image_store_write_name(const struct image_store *s, const struct image_name 
 	char text[NAME_TEXT];
 	FD_SCOPED int fd = -1;
 	int rc = name_file(name->normal, file);
-	int n = snprintf(text, sizeof(text), "%s\n%s\n%s\n%s\n", name->reference, name->normal, name->id,
-	    name->source);
+	int n = snprintf(text, sizeof(text), "%s\n%s\n%s\n%s\n", name->reference, name->normal,
+	    name->id, name->source);
 
 	if (rc < 0)
 		return rc;
@@ -197,8 +197,8 @@ static int hold_image(const struct image_store *s, const char *id)
 	return fd_take(&fd);
 }
 
-static int find_in(const struct image_store *s, const struct image_ref *ref,
-    struct image_found *out)
+static int find_in(
+    const struct image_store *s, const struct image_ref *ref, struct image_found *out)
 {
 	struct image_name name = {0};
 	char dir[IMAGE_DIGEST_LEN];
@@ -216,7 +216,8 @@ static int find_in(const struct image_store *s, const struct image_ref *ref,
 	rc = image_note_read(out->hold, &out->note);
 	if (rc < 0)
 		return rc;
-	(void)utimensat(out->hold, NOTE_FILE, NULL, 0); /* only the order of removal depends on it */
+	(void)utimensat(
+	    out->hold, NOTE_FILE, NULL, 0); /* only the order of removal depends on it */
 	image_store_dir_name(name.id, dir);
 	(void)snprintf(out->root, sizeof(out->root), "%s/%s/rootfs", s->path, dir);
 	return 0;

@@ -36,8 +36,7 @@ struct image_store {
 
 /* Opens the store, which is made when it is not there and `make` says so. 0, -ENOENT, or -errno
  * with *err. */
-int image_store_open(
-    const char *state_dir, bool make, struct image_store *out, struct err *err);
+int image_store_open(const char *state_dir, bool make, struct image_store *out, struct err *err);
 void image_store_close(struct image_store *s);
 
 /* The lock on the names; the caller's to close. Waits, at most to deadline_ns. fd or -errno. */
@@ -82,8 +81,8 @@ int image_store_find(
 int image_store_begin(const struct image_store *s, char name[16], struct err *err);
 
 /*
- * What lies in `name` (its rootfs and note whole) gets its own name, on the disk; when the store has
- * that image already this one goes. The lock is held. 0 or -errno with *err.
+ * What lies in `name` (its rootfs and note whole) gets its own name, on the disk; when the store
+ * has that image already this one goes. The lock is held. 0 or -errno with *err.
  */
 int image_store_commit(
     const struct image_store *s, const char *name, const char *id, struct err *err);

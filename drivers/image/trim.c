@@ -229,16 +229,16 @@ int image_take_out(const struct image_store *s, const char *id)
 		return -errno;
 	if (!claim(s, name, &lock))
 		return -EBUSY;
-	/* Its names first: one that names nothing is harmless, and an image without one is not found
-	 * by those who look. */
+	/* Its names first: one that names nothing is harmless, and an image without one is not
+	 * found by those who look. */
 	(void)snprintf(of, sizeof(of), "%s", id);
 	rc = each_entry(s, ENTRY_NAME, sweep_name, of);
 	FAULT_POINT("image.unnamed");
 	return rc == 0 ? put_away(s, name) : rc;
 }
 
-int image_make_room(const struct image_store *s, const char *keep, uint64_t most, uint32_t *count,
-    uint64_t *bytes)
+int image_make_room(
+    const struct image_store *s, const char *keep, uint64_t most, uint32_t *count, uint64_t *bytes)
 {
 	struct image_census c;
 	int rc = image_census_take(s, &c);

@@ -43,8 +43,8 @@ int image_take_out(const struct image_store *s, const char *id);
  * `keep` (an id; "" none) stays. The lock is held. 0, or -ENOSPC when more is in use, or -errno.
  * *count and *bytes: what went, added.
  */
-int image_make_room(const struct image_store *s, const char *keep, uint64_t most, uint32_t *count,
-    uint64_t *bytes);
+int image_make_room(
+    const struct image_store *s, const char *keep, uint64_t most, uint32_t *count, uint64_t *bytes);
 
 /* Deletes what was taken out. Without the lock: it may take long. 0 or -errno. */
 int image_empty_gone(const struct image_store *s);

@@ -26,8 +26,8 @@ int image_build_base(int dirfd, struct err *err);
 int image_build_host(int dirfd, struct ns_prepared *prep, struct err *err);
 
 /*
- * A number that is another when the layer of the image would be: of `host` when /usr is another one,
- * or the files of /etc that are copied have changed.
+ * A number that is another when the layer of the image would be: of `host` when /usr is another
+ * one, or the files of /etc that are copied have changed.
  */
 uint64_t image_stamp(const char *image);
 

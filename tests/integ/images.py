@@ -10,11 +10,13 @@ import shutil
 import socket
 import subprocess
 import tarfile
+import tempfile
 import threading
 
-from harness import BOUND, wait_for
+from harness import BOUND, DaemonTest, wait_for
 
 BUSYBOX = "/bin/busybox"
+PULL = BOUND * 4  # seconds for a pull: it writes to the disk, and others do too
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 DIR, FILE, LINK, HARD, CHAR, BLOCK, FIFO = (tarfile.DIRTYPE, tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE,
                                             tarfile.BLKTYPE, tarfile.FIFOTYPE)
@@ -210,3 +212,70 @@ class BadRegistry:
         self.gate.set()
         self.server.shutdown()
         self.server.server_close()
+
+
+class ImagesTest(DaemonTest):
+    """One daemon, a directory for layouts; after each test no box is left, and nothing half-made."""
+
+    count = 0  # of layouts
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.dir = tempfile.mkdtemp(prefix="sbxd-images-")
+        os.chmod(cls.dir, 0o755)
+
+    @classmethod
+    def tearDownClass(cls):
+        try:
+            super().tearDownClass()
+        finally:
+            shutil.rmtree(cls.dir)
+
+    def tearDown(self):
+        self.remove_boxes()
+        self.assertEqual(self.leftovers(), [])
+
+    def remove_boxes(self):
+        for b in self.d.get("/v1/boxes").json["boxes"]:
+            self.d.request("DELETE", f"/v1/boxes/{b['box_id']}?force=true")
+        wait_for("the boxes to be gone", lambda: self.d.get("/v1/boxes").json["boxes"] == [])
+
+    def store(self):
+        path = f"{self.d.dir}/state/images"
+        return sorted(os.listdir(path)) if os.path.isdir(path) else []
+
+    def leftovers(self):
+        """What is in the store and is neither an image nor a name of one."""
+        return [n for n in self.store() if not n.startswith(("sha256-", "ref-")) and n != "lock"]
+
+    def layout(self, image):
+        ImagesTest.count += 1
+        return "oci:" + image.write_layout(f"{self.dir}/layout{ImagesTest.count}")
+
+    def pull(self, reference, **kw):
+        return self.d.post("/v1/images/pull", {"reference": reference}, timeout=PULL, **kw)
+
+    def pulled(self, reference):
+        r = self.pull(reference)
+        self.assertEqual(r.status, 200, f"{r}\n{self.d.log()[-2000:]}")
+        return r.json
+
+    def box(self, image, thread="t", **more):
+        return self.d.acquire("u", thread, image=image, wait_seconds=PULL, **more)["box_id"]
+
+    def listed(self):
+        return {i["reference"]: i for i in self.d.get("/v1/images").json["images"] if i["reference"] != "host"}
+
+    def ids(self):
+        return {i["id"] for i in self.listed().values()}
+
+    def fails(self, reference, *words, status=422):
+        """A pull, then an acquire of it fail alike, and leave nothing."""
+        for r in (self.pull(reference),
+                  self.d.post("/v1/acquire", {"user_id": "u", "thread_id": "bad", "image": reference, "wait_seconds": PULL}, timeout=PULL)):
+            self.assertEqual(r.status, status, r)
+            for word in words:
+                self.assertIn(word, r.json["error"]["message"])
+            self.assertEqual(self.leftovers(), [])
+        return r

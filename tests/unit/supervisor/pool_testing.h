@@ -37,7 +37,7 @@ struct rig_request {
 	uint64_t generation;
 	uint64_t waited;
 	char text[sizeof(((struct pool_action *)NULL)->text)]; /* of a refusal */
-	bool removal;	/* it waits for POOL_REMOVED */
+	bool removal;					       /* it waits for POOL_REMOVED */
 	bool removed;
 };
 

@@ -14,8 +14,8 @@ struct answer {
 	enum api_error error;
 };
 
-static void on_ready(struct sbxd *s, uint64_t ctx, int prepared, const struct ctl_done *done,
-    enum api_error error)
+static void on_ready(
+    struct sbxd *s, uint64_t ctx, int prepared, const struct ctl_done *done, enum api_error error)
 {
 	struct answer *a = (struct answer *)(uintptr_t)ctx;
 
@@ -131,8 +131,8 @@ static void test_failure_reaches_all_and_is_not_kept(void **state)
 }
 
 /* The one who is told of the failure asks again, from within. */
-static void again(struct sbxd *s, uint64_t ctx, int prepared, const struct ctl_done *done,
-    enum api_error error)
+static void again(
+    struct sbxd *s, uint64_t ctx, int prepared, const struct ctl_done *done, enum api_error error)
 {
 	struct answer *a = (struct answer *)(uintptr_t)ctx;
 

@@ -60,11 +60,9 @@ static const struct {
 } kinds[] = {
     {CTL_BOOT, sizeof(struct ctl_boot), "A=B", false, "boot"},
     {CTL_HANDOVER, sizeof(struct ctl_conn), "GET", true, "handover"},
-    {CTL_CHECK, 0, NULL, false, "check"},
-    {CTL_PARK, 0, NULL, false, "park"},
+    {CTL_CHECK, 0, NULL, false, "check"}, {CTL_PARK, 0, NULL, false, "park"},
     {CTL_PROMOTE, 0, NULL, false, "promote"},
-    {CTL_CLAIM, sizeof(struct ctl_claim), NULL, false, "claim"},
-    {CTL_PING, 0, NULL, false, "ping"},
+    {CTL_CLAIM, sizeof(struct ctl_claim), NULL, false, "claim"}, {CTL_PING, 0, NULL, false, "ping"},
     {CTL_CLOSE, sizeof(struct ctl_close), NULL, false, "close"},
     {CTL_STOP, sizeof(struct ctl_stop), NULL, false, "stop"},
     {CTL_HELLO, sizeof(struct ctl_hello), NULL, false, "hello"},
