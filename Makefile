@@ -41,7 +41,7 @@ say = $(if $(V),,@echo '  $(1)	$@')
 # ---- sources -------------------------------------------------------------------------------------------------------
 
 LIB_SRC := lib/buf.c lib/clock.c lib/env.c lib/err.c lib/fault.c lib/fd.c lib/log.c lib/loop.c lib/proc.c lib/utf8.c
-DIGEST_SRC := lib/digest.c lib/identity.c lib/paths.c
+DIGEST_SRC := lib/digest.c lib/digest_random.c lib/identity.c lib/paths.c
 SHM_SRC := shm/event.c shm/hist.c shm/index.c shm/lease.c shm/names.c shm/reader.c shm/repair.c shm/ring.c \
 	shm/scope_lock.c shm/segment.c shm/segment_attach.c shm/segment_check.c shm/segment_rebuild.c \
 	shm/segment_validate.c shm/slot.c shm/warm.c
@@ -55,7 +55,33 @@ DRIVER_SRC := drivers/driver_site.c \
 	drivers/namespace/image_copy.c drivers/namespace/image_host.c drivers/namespace/layer.c \
 	drivers/namespace/layer_note.c drivers/namespace/namespace.c drivers/namespace/prepare.c \
 	drivers/namespace/probe.c drivers/namespace/rootfs.c drivers/namespace/site.c drivers/namespace/start.c \
-	drivers/namespace/sweep.c drivers/namespace/userns.c drivers/registry.c
+	drivers/namespace/sweep.c drivers/namespace/userns.c drivers/registry.c \
+	drivers/qemu/args.c \
+	drivers/qemu/boot.c \
+	drivers/qemu/child.c \
+	drivers/qemu/child_root.c \
+	drivers/qemu/cpio.c \
+	drivers/qemu/driver.c \
+	drivers/qemu/image.c \
+	drivers/qemu/kernel.c \
+	drivers/qemu/kernel_find.c \
+	drivers/qemu/launch.c \
+	drivers/qemu/lz4.c \
+	drivers/qemu/modules.c \
+	drivers/qemu/opens.c \
+	drivers/qemu/plan.c \
+	drivers/qemu/prepare.c \
+	drivers/qemu/probe.c \
+	drivers/qemu/program.c \
+	drivers/qemu/qmp.c \
+	drivers/qemu/site.c \
+	drivers/qemu/start.c \
+	drivers/qemu/store.c \
+	drivers/qemu/sweep.c \
+	drivers/qemu/talk.c \
+	drivers/qemu/template.c \
+	drivers/qemu/template_make.c \
+	lib/digest.c
 WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worker/agent_pipe.c worker/arg_limits.c \
 	worker/boot.c worker/box.c worker/box_adopt.c worker/box_check.c worker/box_end.c worker/box_stop.c \
 	worker/command_request.c worker/confine.c worker/confine_filter.c worker/conn.c worker/conn_body.c \
@@ -91,7 +117,9 @@ SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_bo
 GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_path.c guest/file_read.c \
 	guest/file_sync.c guest/file_write.c guest/kill.c guest/mux.c guest/mux_input.c guest/out.c guest/path.c \
 	guest/shim.c guest/shim_run.c guest/sink.c guest/stop.c guest/sys_clone.c guest/text.c guest/tree.c \
-	guest/users.c
+	guest/users.c \
+	guest/vm.c \
+	guest/vm_wake.c
 FILES_SRC := guest/files/emit.c guest/files/glob.c guest/files/grep.c guest/files/ignore.c guest/files/lines.c \
 	guest/files/list.c guest/files/match.c guest/files/options.c guest/files/pack.c guest/files/pack_file.c \
 	guest/files/pack_links.c guest/files/regex.c guest/files/remove.c guest/files/root.c guest/files/unpack.c \

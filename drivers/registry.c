@@ -4,8 +4,10 @@
 
 #include "drivers/driver.h"
 #include "drivers/namespace/namespace.h"
+#include "drivers/qemu/qemu.h"
 
 static const struct driver *const drivers[] = {
+    &driver_qemu,
     &driver_namespace,
 };
 
