@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -177,7 +178,8 @@ static int vm_mount_root(struct guest *g)
 	}
 	if (vm_mount_image() != 0 || vm_mount(&scratch) != 0)
 		return -1;
-	if (mkdir("/scratch/upper", 0755) != 0 || mkdir("/scratch/work", 0700) != 0)
+	if (mkdir("/scratch/upper", 0755) != 0 || mkdir("/scratch/work", 0700) != 0 ||
+	    mkdir("/scratch/shm", 01777) != 0)
 		return vm_fail("make", "/scratch/upper");
 	g->scratch_fd = open("/scratch", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (mount("root", "/root", "overlay", 0,
@@ -211,10 +213,8 @@ static const struct vm_dir box_dirs[] = {
     {"/root/var/tmp", 01777},
 };
 
-static const struct vm_mount box_mounts[] = {
-    {"devpts", "/root/dev/pts", MS_NOSUID | MS_NOEXEC, "ptmxmode=0666,mode=0620,gid=5"},
-    {"tmpfs", "/root/dev/shm", SAFE, "mode=1777"},
-};
+static const struct vm_mount pts = {
+    "devpts", "/root/dev/pts", MS_NOSUID | MS_NOEXEC, "ptmxmode=0666,mode=0620,gid=5"};
 
 static const char *const links[][2] = {
     {"/proc/self/fd", "/root/dev/fd"},
@@ -240,7 +240,11 @@ static int vm_fill_root(void)
 		if (symlink(links[i][0], links[i][1]) != 0 && errno != EEXIST)
 			return vm_fail("make", links[i][1]);
 	}
-	return vm_mount_all(box_mounts, COUNT(box_mounts));
+	/* What is shared memory counts as what is written does. */
+	if ((mkdir("/root/dev/shm", 0755) != 0 && errno != EEXIST) ||
+	    mount("/scratch/shm", "/root/dev/shm", NULL, MS_BIND, NULL) != 0)
+		return vm_fail("mount", "/dev/shm");
+	return vm_mount(&pts);
 }
 
 static int vm_enter_root(void)
@@ -352,5 +356,8 @@ int vm_boot(struct guest *g)
 	    vm_enter_root() != 0)
 		return -1;
 	vm_set();
+	/* As in any other box: what is set-uid gains nobody anything. */
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+		return vm_fail("give up", "new privileges");
 	return vm_open_stream();
 }

@@ -18,7 +18,7 @@ enum machine_fd {
 	MACHINE_FD_AGENT,     /* sbx-guest's stream */
 	MACHINE_FD_QMP,	      /* its monitor */
 	MACHINE_FD_DISK,      /* the image */
-	MACHINE_FD_STATE,     /* a clone's devices; of a template: where they are written to */
+	MACHINE_FD_STATE,     /* a clone's devices */
 	MACHINE_FD_CONSOLE,   /* of one that boots: what its kernel says */
 	MACHINE_FDS,
 };
@@ -38,7 +38,7 @@ struct machine_spec {
 	bool shared; /* what it writes to its memory goes to `memory` */
 	int memory;  /* a clone's is open for reading only */
 	int disk;
-	int state;
+	int state; /* of a clone, else -1 */
 	int kernel; /* of one that boots, as initrd */
 	int initrd;
 };

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "lib/fd.h"
+
 #define QMP_EVENTS_MAX 1000 /* before an answer */
 
 static int qmp_fill(struct qmp *q, uint64_t deadline_ns)
@@ -103,13 +105,13 @@ static void qmp_name(const char *order, char out[48])
 	(void)snprintf(out, 48, "%.*s", (int)strcspn(at, "\""), at);
 }
 
-int qmp_ask(struct qmp *q, const char *order, const char *key, char *out, size_t size,
-    uint64_t deadline_ns, struct err *err)
+/* The answer to what was sent with result rc. */
+static int qmp_answer(struct qmp *q, int rc, const char *order, const char *key, char *out,
+    size_t size, uint64_t deadline_ns, struct err *err)
 {
 	const char *text;
 	char name[48];
 	json_t *o = NULL;
-	int rc = qmp_send(q, order, deadline_ns);
 
 	qmp_name(order, name);
 	if (rc == 0)
@@ -135,6 +137,23 @@ int qmp_ask(struct qmp *q, const char *order, const char *key, char *out, size_t
 	}
 	json_decref(o);
 	return rc;
+}
+
+int qmp_ask(struct qmp *q, const char *order, const char *key, char *out, size_t size,
+    uint64_t deadline_ns, struct err *err)
+{
+	int rc = qmp_send(q, order, deadline_ns);
+
+	return qmp_answer(q, rc, order, key, out, size, deadline_ns, err);
+}
+
+int qmp_give(struct qmp *q, const char *order, int fd, uint64_t deadline_ns, struct err *err)
+{
+	/* The queue is empty: every order before was answered. */
+	ssize_t n = fd_send_msg(q->m->qmp, order, strlen(order), &fd, 1);
+	int rc = n == (ssize_t)strlen(order) ? 0 : n < 0 ? (int)n : -EIO;
+
+	return qmp_answer(q, rc, order, NULL, NULL, 0, deadline_ns, err);
 }
 
 int qmp_order(struct qmp *q, const char *order, uint64_t deadline_ns, struct err *err)

@@ -31,7 +31,10 @@ int qmp_begin(struct qmp *q, const struct machine *m, uint64_t deadline_ns, stru
  * -EREMOTEIO: it was refused (*err has QEMU's words), or as above. */
 int qmp_order(struct qmp *q, const char *order, uint64_t deadline_ns, struct err *err);
 
-/* The same, and writes the text of the answer's member `key`; "" when it has none. */
+/* The same, for an order that comes with a descriptor, which stays the caller's. */
+int qmp_give(struct qmp *q, const char *order, int fd, uint64_t deadline_ns, struct err *err);
+
+/* As qmp_order(), and writes the text of the answer's member `key`; "" when it has none. */
 int qmp_ask(struct qmp *q, const char *order, const char *key, char *out, size_t size,
     uint64_t deadline_ns, struct err *err);
 

@@ -119,19 +119,21 @@ static int warm_up(const struct machine *m, uint64_t deadline_ns, struct err *er
 }
 
 /* Not stopped before: a clone goes on as this did. */
-static int write_state(const struct machine *m, uint64_t deadline_ns, struct err *err)
+static int write_state(const struct machine *m, int state, uint64_t deadline_ns, struct err *err)
 {
 	struct qmp q;
 	char status[32] = "";
-	char order[96];
 	int rc = qmp_begin(&q, m, deadline_ns, err);
 
 	if (rc == 0)
 		rc = qmp_order(&q, QMP_IGNORE_SHARED, deadline_ns, err);
-	(void)snprintf(order, sizeof(order),
-	    "{\"execute\":\"migrate\",\"arguments\":{\"uri\":\"fd:%d\"}}", MACHINE_FD_STATE);
 	if (rc == 0)
-		rc = qmp_order(&q, order, deadline_ns, err);
+		rc = qmp_give(&q, "{\"execute\":\"getfd\",\"arguments\":{\"fdname\":\"state\"}}",
+		    state, deadline_ns, err);
+	if (rc == 0)
+		rc = qmp_order(&q,
+		    "{\"execute\":\"migrate\",\"arguments\":{\"uri\":\"fd:state\"}}", deadline_ns,
+		    err);
 	while (rc == 0 && strcmp(status, "completed") != 0) {
 		(void)poll(NULL, 0, ASK_MS);
 		rc = qmp_ask(&q, "{\"execute\":\"query-migrate\"}", "status", status, sizeof(status),
@@ -144,8 +146,8 @@ static int write_state(const struct machine *m, uint64_t deadline_ns, struct err
 	return rc;
 }
 
-static int run_machine(const struct machine_spec *s, const struct driver_spec *spec, uid_t base,
-    struct err *err)
+static int run_machine(const struct machine_spec *s, int state, const struct driver_spec *spec,
+    uid_t base, struct err *err)
 {
 	static const struct machine_hooks no_hooks;
 	struct machine m;
@@ -156,7 +158,7 @@ static int run_machine(const struct machine_spec *s, const struct driver_spec *s
 	FAULT_POINT("driver.qemu.template.booted");
 	rc = warm_up(&m, spec->deadline_ns, err);
 	if (rc == 0)
-		rc = write_state(&m, spec->deadline_ns, err);
+		rc = write_state(&m, state, spec->deadline_ns, err);
 	if (rc < 0)
 		machine_explain(&m, err);
 	if (machine_kill(&m, clock_now_ns() + UNDO_NS) < 0 && rc == 0)
@@ -249,8 +251,8 @@ static int copy_state(int from, int to)
 	return rc;
 }
 
-static int write_files(const struct machine_spec *s, const uint8_t digest[DIGEST_LEN],
-    const struct store_entry *e)
+static int write_files(const struct machine_spec *s, int state_from,
+    const uint8_t digest[DIGEST_LEN], const struct store_entry *e)
 {
 	FD_SCOPED int memory = create_part(e, TEMPLATE_MEMORY);
 	FD_SCOPED int state = create_part(e, TEMPLATE_STATE);
@@ -262,7 +264,7 @@ static int write_files(const struct machine_spec *s, const uint8_t digest[DIGEST
 		rc = copy_memory(s->memory, memory, s->memory_mib * MIB);
 	FAULT_POINT("driver.qemu.template.memory");
 	if (rc == 0)
-		rc = copy_state(s->state, state);
+		rc = copy_state(state_from, state);
 	if (rc == 0 && (fsync(memory) < 0 || fsync(state) < 0))
 		rc = -errno;
 	if (rc == 0)
@@ -288,7 +290,7 @@ static int make_at(const struct qemu_plan *plan, const uint8_t digest[DIGEST_LEN
 	    .boots = true,
 	    .shared = true,
 	    .memory = memory,
-	    .state = state,
+	    .state = -1,
 	    .disk = disk,
 	};
 	int rc;
@@ -299,10 +301,10 @@ static int make_at(const struct qemu_plan *plan, const uint8_t digest[DIGEST_LEN
 		return err_sys(err, errno, "get %u MiB of memory for a template", s.memory_mib);
 	if (mkdir(e->new_path, 0700) < 0)
 		return err_sys(err, errno, "make %s", e->new_path);
-	rc = run_machine(&s, spec, base, err);
+	rc = run_machine(&s, state, spec, base, err);
 	if (rc < 0)
 		return rc;
-	rc = write_files(&s, digest, e);
+	rc = write_files(&s, state, digest, e);
 	return rc < 0 ? err_sys(err, -rc, "write the template %s", e->new_path) : 0;
 }
 

@@ -22,14 +22,31 @@
 const char *const faults_deadly[] = {
     "cloned", "born", "mapped", "cgroup", "released", "started", "kill", NULL};
 const char *const faults_failing[] = {"mapped", "cgroup", "started", NULL};
-const char *const faults_preparing[] = {"probe.tried", "prepare.swept", "prepare.layer",
-    "prepare.noted", "prepare.layered", "prepare.cgroups", NULL};
 const char *const faults_cleaning[] = {
     "list", "adopt", "cleanup.killed", "cleanup", "cleanup.removed", NULL};
 const char *const faults_finishing[] = {"finish", NULL};
 
-static const char *const *const killing[] = {
-    faults_deadly, faults_preparing, faults_cleaning, faults_finishing};
+static const char *const *const killing[] = {faults_deadly, faults_cleaning, faults_finishing};
+
+static const struct {
+	const char *driver;
+	const char *const steps[8];
+} preparing[] = {
+    {"namespace", {"probe.tried", "prepare.swept", "prepare.layer", "prepare.noted",
+		      "prepare.layered", "prepare.cgroups"}},
+    {"qemu", {"prepare.modules", "prepare.image", "prepare.cgroups"}},
+};
+
+const char *const *faults_preparing(const char *driver)
+{
+	static const char *const none[] = {NULL};
+
+	for (size_t i = 0; i < sizeof(preparing) / sizeof(preparing[0]); i++) {
+		if (!strcmp(preparing[i].driver, driver))
+			return preparing[i].steps;
+	}
+	return none;
+}
 
 static char faults_dir[] = "/tmp/sbxd-faults-XXXXXX";
 
@@ -53,6 +70,10 @@ static int for_all(point_fn *fn, void *ctx)
 
 	for (size_t i = 0; rc == 0 && i < sizeof(killing) / sizeof(killing[0]); i++)
 		rc = for_steps(fn, ctx, killing[i], "kill");
+	for (size_t i = 0; rc == 0 && i < sizeof(preparing) / sizeof(preparing[0]); i++) {
+		for (size_t j = 0; rc == 0 && preparing[i].steps[j]; j++)
+			rc = fn(ctx, preparing[i].driver, preparing[i].steps[j], "kill");
+	}
 	return rc;
 }
 

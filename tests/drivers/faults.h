@@ -5,12 +5,14 @@
 #ifndef SBXD_TESTS_DRIVERS_FAULTS_H
 #define SBXD_TESTS_DRIVERS_FAULTS_H
 
-/* Where a driver may be cut; each ends with NULL. */
+/* Where any driver may be cut; each ends with NULL. */
 extern const char *const faults_deadly[];    /* start() and kill(): the process is killed there */
 extern const char *const faults_failing[];   /* start() fails there */
-extern const char *const faults_preparing[]; /* probe() and prepare(): as faults_deadly */
 extern const char *const faults_cleaning[];  /* list(), adopt(), cleanup(): as faults_deadly */
 extern const char *const faults_finishing[]; /* finish(): as faults_deadly */
+
+/* probe() and prepare() for the first time: as faults_deadly, of one driver. NULL at the end. */
+const char *const *faults_preparing(const char *driver);
 
 /* Names every point of every driver in the environment. Before anything else; 0 or -errno. */
 int faults_set_up(void);

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "drivers/record.h"
 #include "lib/clock.h"
 #include "lib/fd.h"
 
@@ -52,6 +53,61 @@ static int fixture_program(const char *variable, const char *path)
 	return fd;
 }
 
+static struct driver_spec fixture_spec(const struct fixture *f, uint32_t slot, const char *name)
+{
+	return (struct driver_spec){
+	    .name = name,
+	    .image = f->image,
+	    .slot = slot,
+	    .memory_mib = 256,
+	    .cpus_milli = 1000,
+	    .disk_mib = 64,
+	    .pids_max = 64,
+	    .guest = f->guest,
+	    .helper = f->helper,
+	    .deadline_ns = CLOCK_NEVER,
+	};
+}
+
+/* A driver that does not know `host` needs a directory: SBX_ROOT, see tests/qemu/make_root.sh. */
+static int fixture_image(struct fixture *f, struct err *err)
+{
+	const char *root = getenv("SBX_ROOT");
+	const char *kernel = getenv("SBX_KERNEL");
+	int n;
+
+	f->image = "host";
+	if (f->driver->takes(f->image))
+		return 0;
+	if (!root)
+		return err_set(err, ENOENT, "SBX_ROOT names no root directory");
+	f->image = root;
+	n = snprintf(f->options, sizeof(f->options), "qemu.accel=tcg");
+	if (kernel)
+		n += 1 + snprintf(f->options + n + 1, sizeof(f->options) - (size_t)n - 1,
+			     "qemu.kernel=%s", kernel);
+	f->site.options = (struct driver_options){f->options, (size_t)n + 1};
+	return 0;
+}
+
+/* What the first box makes for all, it has made then. */
+static void fixture_use_once(struct fixture *f)
+{
+	struct driver_spec spec = fixture_spec(f, 0, "");
+	struct driver_box *box;
+	struct err err = {0};
+	char name[64];
+	int stream = -1;
+
+	(void)snprintf(name, sizeof(name), "sbxd-%s-0-1", f->instance);
+	spec.name = name;
+	need(f->driver->start(&f->site, &spec, &box, &stream, &err) == 0, "first box", err.text);
+	need(f->driver->kill(box, clock_now_ns() + 10 * NS_PER_S) == 0, "first box", "kill");
+	f->driver->free(box);
+	(void)close(stream);
+	need(f->driver->cleanup(&f->site, name, 0, 0, &err) == 0, "first box", err.text);
+}
+
 int fixture_open(struct fixture *f, const struct driver *driver, struct err *err)
 {
 	struct err prepare_err = {0};
@@ -62,19 +118,24 @@ int fixture_open(struct fixture *f, const struct driver *driver, struct err *err
 	f->helper = fixture_program("SBX_FILES", "build/sbx-files");
 	(void)snprintf(f->dir, sizeof(f->dir), "/tmp/sbxd-conformance-XXXXXX");
 	need(mkdtemp(f->dir) != NULL, f->dir, strerror(errno));
+	(void)snprintf(f->state, sizeof(f->state), "%s.state", f->dir);
+	need(mkdir(f->state, 0700) == 0, f->state, strerror(errno));
 	(void)snprintf(f->instance, sizeof(f->instance), "conf%d", (int)getpid());
 	f->site = (struct driver_site){
 	    .instance = f->instance,
-	    .state_dir = f->dir,
+	    .state_dir = f->state,
 	    .runtime_dir = f->dir,
 	    .uid_base = geteuid() == 0 ? fixture_uid_base() : 0,
 	    .prepared = memfd_create("prepared", MFD_CLOEXEC),
 	};
 	need(f->site.prepared >= 0, "memfd_create", strerror(errno));
-	rc = driver->probe(&f->site, &f->facts, err);
+	rc = fixture_image(f, err);
+	if (rc == 0)
+		rc = driver->probe(&f->site, &f->facts, err);
 	if (rc == 0) {
-		need(driver->prepare(&f->site, "host", &prepare_err) == 0, "prepare",
+		need(driver->prepare(&f->site, f->image, &prepare_err) == 0, "prepare",
 		    prepare_err.text);
+		fixture_use_once(f);
 		host_state_take(&f->site, &f->quiet);
 	}
 	current = f;
@@ -84,6 +145,7 @@ int fixture_open(struct fixture *f, const struct driver *driver, struct err *err
 void fixture_close(struct fixture *f)
 {
 	struct err err = {0};
+	char store[112];
 
 	for (int i = 0; i < 2; i++)
 		need(f->driver->finish(&f->site, &err) == 0, "finish", err.text);
@@ -91,6 +153,9 @@ void fixture_close(struct fixture *f)
 	fd_close(&f->guest);
 	fd_close(&f->helper);
 	need(rmdir(f->dir) == 0, "finish left something", f->dir);
+	(void)snprintf(store, sizeof(store), "%s/%s", f->state, f->driver->name);
+	(void)record_remove_tree(AT_FDCWD, store); /* a cache, which is there for others, too */
+	need(rmdir(f->state) == 0, "finish left something", f->state);
 	current = NULL;
 }
 
@@ -113,20 +178,9 @@ struct fixture_box *fixture_box_new(struct fixture *f, uint32_t slot)
 	assert_true(b->born != MAP_FAILED);
 	(void)snprintf(b->name, sizeof(b->name), "sbxd-%s-%u-1f", f->instance, slot);
 	b->stream = -1;
-	b->spec = (struct driver_spec){
-	    .name = b->name,
-	    .image = "host",
-	    .slot = slot,
-	    .memory_mib = 256,
-	    .cpus_milli = 1000,
-	    .disk_mib = 64,
-	    .pids_max = 64,
-	    .guest = f->guest,
-	    .helper = f->helper,
-	    .deadline_ns = CLOCK_NEVER,
-	    .born = fixture_on_born,
-	    .born_ctx = b->born,
-	};
+	b->spec = fixture_spec(f, slot, b->name);
+	b->spec.born = fixture_on_born;
+	b->spec.born_ctx = b->born;
 	return b;
 }
 

@@ -24,7 +24,10 @@ struct fixture {
 	struct host_state quiet; /* prepared, no box */
 	int guest;
 	int helper;
+	const char *image; /* that its boxes are made of */
+	char options[512];
 	char dir[64];
+	char state[80]; /* what may outlive an instance */
 	char instance[32];
 };
 

@@ -6,7 +6,8 @@
 set -eu
 
 root=$1
-mkdir -p "$root"/bin "$root"/etc "$root"/usr/bin "$root"/usr/lib "$root"/root "$root"/tmp "$root"/home/user
+mkdir -p "$root"/bin "$root"/etc "$root"/usr/bin "$root"/usr/lib "$root"/usr/local/bin "$root"/srv "$root"/root "$root"/tmp "$root"/home/user
+chmod 0700 "$root"/root
 chmod 1777 "$root"/tmp
 chown 1000:1000 "$root"/home/user 2>/dev/null || true
 
@@ -32,12 +33,19 @@ done
 rm -f "$root/bin/bash"
 add_program "$(command -v bash)"
 [ -e "$root/bin/bash" ] || ln -s "$(command -v bash)" "$root/bin/bash"
+# Busybox's own shell would run busybox's own programs whatever lies in PATH.
+add_program "$(command -v dash)"
+ln -sf "$(command -v dash)" "$root/bin/sh"
 add_program /usr/bin/perl
 ln -s /usr/bin/perl "$root/bin/perl"
-for place in $(perl -e 'print join "\n", @INC'); do
-	for module in Config.pm Exporter.pm strict.pm warnings.pm POSIX.pm Socket.pm Errno.pm; do
-		[ ! -e "$place/$module" ] || add "$place/$module"
-	done
+for place in $(perl -e 'print join "\n", grep m{/perl-base$}, @INC'); do
+	mkdir -p "$root$(dirname "$place")"
+	cp -a "$place" "$root$place"
+done
+for program in cat dd env head id yes; do
+	rm -f "$root/bin/$program"
+	add_program "/usr/bin/$program"
+	[ -e "$root/bin/$program" ] || ln -s "/usr/bin/$program" "$root/bin/$program"
 done
 
 cat >"$root/etc/passwd" <<-END
