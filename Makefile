@@ -83,7 +83,9 @@ DRIVER_SRC := drivers/driver_site.c \
 	drivers/qemu/template_make.c \
 	lib/digest.c
 WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worker/agent_pipe.c worker/arg_limits.c \
-	worker/boot.c worker/box.c worker/box_adopt.c worker/box_check.c worker/box_end.c worker/box_stop.c \
+	worker/boot.c worker/box.c worker/box_adopt.c worker/box_check.c worker/box_end.c \
+	worker/box_park.c \
+	worker/box_stop.c \
 	worker/command_request.c worker/confine.c worker/confine_filter.c worker/conn.c worker/conn_body.c \
 	worker/conn_open.c worker/conn_reply.c worker/conn_upgrade.c worker/conn_ws.c worker/control_link.c \
 	worker/coro.c worker/exec.c worker/exec_api.c worker/exec_attach.c worker/exec_keep.c worker/exec_output.c \

@@ -12,6 +12,17 @@
 
 #define CHAN_GRANT (AGENT_WINDOW / 4) /* credit is given in portions of at least this */
 
+int agent_link_rouse(struct agent_link *l)
+{
+	int rc;
+
+	l->asleep = false;
+	rc = l->ops->rouse(l->ctx);
+	if (rc < 0 && !l->broken)
+		link_break(l, -rc, "the box does not go on after it was paused");
+	return l->broken ? -EPIPE : 0;
+}
+
 /* Queues one frame, or writes it at once when nothing is queued. 0, -EPIPE. */
 static int link_put(
     struct agent_link *l, const uint8_t head[AGENT_HEAD_LEN], const void *payload, size_t n)
@@ -23,7 +34,7 @@ static int link_put(
 	size_t sent = 0;
 	ssize_t rc;
 
-	if (l->broken)
+	if (l->broken || (l->asleep && agent_link_rouse(l) < 0))
 		return -EPIPE;
 	if (l->out.len == 0) {
 		rc = writev(l->fd, iov, n ? 2 : 1);

@@ -197,10 +197,16 @@ static void boot_on_broken(void *ctx, int code, const char *why)
 		box_die(b, code, why);
 }
 
+static int boot_on_rouse(void *ctx)
+{
+	return box_rouse(ctx);
+}
+
 static const struct agent_link_ops boot_link_ops = {
     .hello = boot_on_hello,
     .pong = boot_on_pong,
     .broken = boot_on_broken,
+    .rouse = boot_on_rouse,
 };
 
 static int boot_greet(struct box *b, uint64_t deadline_ns, struct err *err)

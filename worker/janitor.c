@@ -48,11 +48,14 @@ static int janitor_driver(const struct ctl_site *wire, const struct driver **out
 }
 
 static int janitor_prepare_with(const struct driver *driver, const struct driver_site *site,
-    const char *image, struct ctl_done *done, struct err *err)
+    const char *image, bool asked_for, struct ctl_done *done, struct err *err)
 {
 	struct driver_facts facts = {0};
 	int rc = driver->probe(site, &facts, err);
 
+	if (rc == 0 && facts.only_if_asked && !asked_for)
+		rc = err_set(err, ENODEV, "only %s is possible here, which must be asked for",
+		    facts.isolation);
 	if (rc == 0)
 		rc = driver->prepare(site, image, err);
 	if (rc < 0)
@@ -77,7 +80,7 @@ static int janitor_prepare_any(
 
 		if (!driver->takes(image))
 			continue;
-		if (janitor_prepare_with(driver, site, image, done, &one) == 0)
+		if (janitor_prepare_with(driver, site, image, false, done, &one) == 0)
 			return 0;
 		(void)driver->finish(site, &(struct err){0}); /* nothing of its trial stays */
 		if (len < sizeof(why.text))
@@ -100,7 +103,7 @@ static int janitor_prepare(const struct driver_site *site, const union ctl_body 
 	if (!strcmp(order->site.driver, DRIVER_AUTO))
 		return janitor_prepare_any(site, order->image, done, err);
 	rc = janitor_driver(&order->site, &driver, err);
-	return rc == 0 ? janitor_prepare_with(driver, site, order->image, done, err) : rc;
+	return rc == 0 ? janitor_prepare_with(driver, site, order->image, true, done, err) : rc;
 }
 
 static int janitor_cleanup(const struct driver_site *site, const union ctl_body *body,
