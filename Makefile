@@ -367,11 +367,18 @@ check: deps
 check-built: $(UNIT_BIN) $(CHK)/conformance $(CHK)/pool_sim check-programs $(call chk,$(FUZZ_SRC))
 check-programs: $(CHECK_PROGRAMS)
 
-conformance: $(CHK)/conformance check-programs
-	$(Q)SBX_GUEST=$(CHK)/sbx-guest SBX_FILES=$(CHK)/sbx-files SBX_WORKER=$(CHK)/sbx-worker $(CHK)/conformance
+# What micro-VMs are tested with. Without a kernel (no network, and none in build/) their tests are skipped.
+GUEST_ENV = SBX_ROOT=$(CURDIR)/build/guest-root SBX_KERNEL=$(CURDIR)/$(shell tools/guest_kernel.sh build/guest-kernel)
 
-integ: check-programs
-	$(Q)cd tests/integ && SBX_SAN=$(SAN) SBX_BUILD=$(CURDIR)/$(CHK) python3 -m unittest $(if $(V),-v) $(or $(TEST),$(INTEG))
+build/guest-root: tests/qemu/make_root.sh
+	$(call say,MAKE)
+	$(Q)rm -rf $@ && $< $@
+
+conformance: $(CHK)/conformance check-programs build/guest-root
+	$(Q)$(GUEST_ENV) SBX_GUEST=$(CHK)/sbx-guest SBX_FILES=$(CHK)/sbx-files SBX_WORKER=$(CHK)/sbx-worker $(CHK)/conformance
+
+integ: check-programs build/guest-root
+	$(Q)cd tests/integ && $(GUEST_ENV) SBX_SAN=$(SAN) SBX_BUILD=$(CURDIR)/$(CHK) python3 -m unittest $(if $(V),-v) $(or $(TEST),$(INTEG))
 
 # sbxd under valgrind, over the integration tests whose daemon is not restarted (tests/valgrind/pidfd.c says why).
 VALGRIND := valgrind --error-exitcode=99 --leak-check=full --track-fds=yes --trace-children=no

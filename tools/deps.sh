@@ -33,7 +33,7 @@ packages_for() {
 		echo build-essential pkg-config musl-tools linux-libc-dev libyaml-dev libbsd-dev \
 			libarchive-dev libjansson-dev libpcre2-dev libseccomp-dev libssl-dev libncurses-dev "$(http_package)"
 		;;
-	test) echo libcmocka-dev libwslay-dev python3 python3-yaml curl mandoc busybox-static bubblewrap valgrind procps spin tmux $(node_packages) ;;
+	test) echo libcmocka-dev libwslay-dev python3 python3-yaml curl mandoc busybox-static qemu-system-x86 erofs-utils bubblewrap valgrind procps spin tmux $(node_packages) ;;
 	demo) echo python3 ;;
 	fuzz) echo clang ;;
 	*) fail "unknown group '$1': build, test, demo or fuzz" ;;
