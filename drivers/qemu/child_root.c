@@ -28,15 +28,28 @@ static int root_mount(const char *from, const char *to, const char *type, unsign
 }
 
 /* With what is mounted below it: a part of that may not be taken away here. */
-static int root_bind(const char *from, const char *to)
+static int root_clone(const char *path)
+{
+	return (int)syscall(SYS_open_tree, AT_FDCWD, path,
+	    OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | (unsigned int)AT_RECURSIVE);
+}
+
+static int root_attach(int tree, const char *to)
 {
 	struct mount_attr attr = {
 	    .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
 	};
 
-	if (root_mount(from, to, NULL, MS_BIND | MS_REC, NULL) < 0)
+	if (tree < 0 ||
+	    syscall(SYS_move_mount, tree, "", AT_FDCWD, to, MOVE_MOUNT_F_EMPTY_PATH) < 0)
 		return -1;
+	(void)close(tree);
 	return (int)syscall(SYS_mount_setattr, AT_FDCWD, to, AT_RECURSIVE, &attr, sizeof(attr));
+}
+
+static int root_bind(const char *from, const char *to)
+{
+	return root_attach(root_clone(from), to);
 }
 
 /* ROOT and each directory on the way to `path`, itself included. */
@@ -125,11 +138,16 @@ static int root_enter(void)
 int qemu_child_enter_root(const struct child *c, const char **step)
 {
 	static const char *const dirs[] = {"/usr", "/bin", "/lib", "/lib32", "/lib64", "/libx32"};
+	const char *prefix = c->spec->plan->prefix;
 	char place[PATH_MAX];
+	int tree = -1;
 
 	(void)umask(0);
 	*step = "make its mounts private";
 	if (root_mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return -1;
+	*step = "take QEMU's directory into its root";
+	if (prefix[0] && (tree = root_clone(prefix)) < 0) /* the root may cover it */
 		return -1;
 	*step = "mount its root";
 	if (root_mount("root", ROOT, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755") < 0 ||
@@ -142,8 +160,7 @@ int qemu_child_enter_root(const struct child *c, const char **step)
 	}
 	if (root_take_loader_cache() < 0)
 		return -1;
-	if (c->spec->plan->prefix[0] && (root_make_way(place, c->spec->plan->prefix) < 0 ||
-					    root_bind(c->spec->plan->prefix, place) < 0))
+	if (prefix[0] && (root_make_way(place, prefix) < 0 || root_attach(tree, place) < 0))
 		return -1;
 	*step = "copy the kernel into its root";
 	if (c->spec->boots && (root_copy(c->spec->kernel, MACHINE_KERNEL) < 0 ||

@@ -225,3 +225,33 @@ void store_sweep(const struct driver_site *site, long unused_s)
 	if (d)
 		(void)closedir(d); /* opened for reading only */
 }
+
+/* Nobody makes it if the lock can be had. */
+static void sweep_new(const char *dir, const char *name)
+{
+	struct store_entry e = {.lock = -1};
+	char lock[QEMU_PATH];
+	size_t len = strlen(name) - strlen(".new");
+
+	if (snprintf(lock, sizeof(lock), "%s/%.*s.lock", dir, (int)len, name) >= (int)sizeof(lock) ||
+	    qemu_path_join(e.new_path, dir, name, "") < 0)
+		return;
+	e.lock = store_lock(lock, 0);
+	if (e.lock >= 0)
+		store_give_up(&e);
+}
+
+void store_sweep_dead(const struct driver_site *site)
+{
+	char dir[QEMU_PATH];
+	DIR *d = qemu_store_path(site, dir) == 0 ? opendir(dir) : NULL;
+
+	for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
+		size_t len = strlen(e->d_name);
+
+		if (name_is_ours(e->d_name) && len > 4 && !strcmp(e->d_name + len - 4, ".new"))
+			sweep_new(dir, e->d_name);
+	}
+	if (d)
+		(void)closedir(d); /* opened for reading only */
+}

@@ -58,4 +58,7 @@ void store_discard(struct store_entry *e);
 /* Removes what nobody has used for so many seconds. */
 void store_sweep(const struct driver_site *site, long unused_s);
 
+/* Removes what was being made by those who have died of it. */
+void store_sweep_dead(const struct driver_site *site);
+
 #endif

@@ -15,6 +15,7 @@
 #include "drivers/namespace/userns.h"
 #include "drivers/qemu/qemu.h"
 #include "drivers/qemu/site.h"
+#include "drivers/qemu/store.h"
 #include "lib/clock.h"
 #include "lib/fault.h"
 #include "lib/fd.h"
@@ -194,5 +195,6 @@ int qemu_cleanup(
 	if (rc < 0)
 		return rc;
 	rc = sweep_clean(&s, pid, start);
+	store_sweep_dead(site); /* its worker may have made a template */
 	return rc < 0 ? err_sys(err, -rc, "clean up after box %s", name) : 0;
 }

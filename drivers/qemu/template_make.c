@@ -305,7 +305,7 @@ static int make_at(const struct qemu_plan *plan, const uint8_t digest[DIGEST_LEN
 	if (rc < 0)
 		return rc;
 	rc = write_files(&s, state, digest, e);
-	return rc < 0 ? err_sys(err, -rc, "write the template %s", e->new_path) : 0;
+	return rc < 0 ? err_sys(err, -rc, "write a template to the state directory") : 0;
 }
 
 int template_make(const struct qemu_plan *plan, const uint8_t digest[DIGEST_LEN],
