@@ -55,7 +55,7 @@ static void put_machine(struct args *a, const struct machine_spec *m)
 	bool kvm = m->plan->flags & QEMU_F_KVM;
 
 	OPT(a, "-M",
-	    "microvm,x-option-roms=off,pit=off,pic=off,rtc=off,isa-serial=on,acpi=on,"
+	    "microvm,x-option-roms=off,pit=off,pic=off,rtc=on,isa-serial=on,acpi=on,"
 	    "memory-backend=ram");
 	OPT(a, "-accel", "%s", kvm ? "kvm" : "tcg,tb-size=32");
 	OPT(a, "-cpu", "%s", m->plan->cpu);

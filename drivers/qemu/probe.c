@@ -95,7 +95,7 @@ static int ask_version(const struct qemu_plan *plan, struct found *found, struct
 static bool kvm_boots(const struct qemu_plan *plan)
 {
 	const char *const argv[] = {plan->binary, "-M",
-	    "microvm,x-option-roms=off,pit=off,pic=off,rtc=off,isa-serial=off", "-accel", "kvm",
+	    "microvm,x-option-roms=off,pit=off,pic=off,rtc=on,isa-serial=off", "-accel", "kvm",
 	    "-cpu", plan->cpu, "-m", "256M", "-bios", "qboot.rom", "-nodefaults", "-no-user-config",
 	    "-display", "none", "-monitor", "none", "-serial", "none", "-no-reboot", "-kernel",
 	    plan->kernel, "-append", "panic=-1 reboot=t quiet", NULL};
