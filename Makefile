@@ -67,6 +67,7 @@ DRIVER_SRC := drivers/driver_site.c \
 	drivers/qemu/kernel_find.c \
 	drivers/qemu/launch.c \
 	drivers/qemu/lz4.c \
+	drivers/qemu/machine.c \
 	drivers/qemu/modules.c \
 	drivers/qemu/opens.c \
 	drivers/qemu/plan.c \
@@ -121,6 +122,7 @@ GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_
 	guest/shim.c guest/shim_run.c guest/sink.c guest/stop.c guest/sys_clone.c guest/text.c guest/tree.c \
 	guest/users.c \
 	guest/vm.c \
+	guest/vm_root.c \
 	guest/vm_wake.c
 FILES_SRC := guest/files/emit.c guest/files/glob.c guest/files/grep.c guest/files/ignore.c guest/files/lines.c \
 	guest/files/list.c guest/files/match.c guest/files/options.c guest/files/pack.c guest/files/pack_file.c \

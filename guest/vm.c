@@ -13,11 +13,11 @@
 #include <fcntl.h>
 #include <net/if.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -31,24 +31,21 @@
 #define VM_ORDER "/modules/order" /* names, one a line */
 #define VM_HELPER "/sbx-files"
 #define VM_HELPER_FD 3
-#define VM_DISK "/dev/vda"
 #define VM_PORTS "/sys/class/virtio-ports"
 #define VM_WAIT_NS 20000000000ULL /* for a device to be found; emulated machines are slow */
 #define VM_WAIT_STEP_NS 1000000L
 
-#define SAFE (MS_NOSUID | MS_NODEV)
-#define SAFEST (SAFE | MS_NOEXEC)
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Says on the console what could not be done. -1. */
-static int vm_fail(const char *what, const char *which)
+int vm_fail(const char *what, const char *which)
 {
 	int err = errno;
 	char line[256];
 	int fd = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
 	int n;
 
-	/* The level is that of the kernel's own last words: nothing on the command line hides it. */
+	/* The level is that of the kernel's own last words: nothing on the command line hides it.
+	 */
 	n = snprintf(line, sizeof(line), "<0>sbx-guest: %s %s: %s\n", what, which, strerror(err));
 	if (fd >= 0 && n > 0)
 		(void)!write(fd, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1);
@@ -63,38 +60,6 @@ bool vm_is_machine(void)
 
 	return getpid() == 1 && mark != NULL && strcmp(mark, "1") == 0;
 }
-
-struct vm_mount {
-	const char *type;
-	const char *target;
-	unsigned long flags;
-	const char *options;
-};
-
-static int vm_mount(const struct vm_mount *m)
-{
-	if (mkdir(m->target, 0755) != 0 && errno != EEXIST)
-		return vm_fail("make", m->target);
-	if (mount(m->type, m->target, m->type, m->flags, m->options) != 0)
-		return vm_fail("mount", m->target);
-	return 0;
-}
-
-static int vm_mount_all(const struct vm_mount *m, size_t n)
-{
-	int rc = 0;
-
-	for (size_t i = 0; rc == 0 && i < n; i++)
-		rc = vm_mount(&m[i]);
-	return rc;
-}
-
-/* What the initial file system needs to go on; moved into the root later. */
-static const struct vm_mount early[] = {
-    {"devtmpfs", "/dev", MS_NOSUID, "mode=0755"},
-    {"proc", "/proc", SAFEST, NULL},
-    {"sysfs", "/sys", SAFEST, NULL},
-};
 
 /* The module's memory is given back: the initial file system lives as long as the machine. */
 static int vm_load_module(const char *name)
@@ -140,8 +105,7 @@ static void vm_pause(void)
 	(void)nanosleep(&ts, NULL);
 }
 
-/* Drivers look for their devices when it suits them. */
-static int vm_await(const char *path)
+int vm_await(const char *path)
 {
 	uint64_t deadline = mux_clock() + VM_WAIT_NS;
 
@@ -150,108 +114,6 @@ static int vm_await(const char *path)
 			return vm_fail("find the device", path);
 		vm_pause();
 	}
-	return 0;
-}
-
-static int vm_mount_image(void)
-{
-	static const char *const types[] = {"erofs", "ext4"};
-
-	if (vm_await(VM_DISK) != 0)
-		return -1;
-	for (size_t i = 0; i < COUNT(types); i++) {
-		if (mount(VM_DISK, "/lower", types[i], MS_RDONLY, NULL) == 0)
-			return 0;
-	}
-	return vm_fail("mount the image", VM_DISK);
-}
-
-/* The image as it is, and above it what the box writes. */
-static int vm_mount_root(struct guest *g)
-{
-	static const char *const dirs[] = {"/lower", "/scratch", "/root"};
-	static const struct vm_mount scratch = {"tmpfs", "/scratch", SAFE, "mode=0755"};
-
-	for (size_t i = 0; i < COUNT(dirs); i++) {
-		if (mkdir(dirs[i], 0755) != 0 && errno != EEXIST)
-			return vm_fail("make", dirs[i]);
-	}
-	if (vm_mount_image() != 0 || vm_mount(&scratch) != 0)
-		return -1;
-	if (mkdir("/scratch/upper", 0755) != 0 || mkdir("/scratch/work", 0700) != 0 ||
-	    mkdir("/scratch/shm", 01777) != 0)
-		return vm_fail("make", "/scratch/upper");
-	g->scratch_fd = open("/scratch", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (mount("root", "/root", "overlay", 0,
-		"lowerdir=/lower,upperdir=/scratch/upper,workdir=/scratch/work") != 0)
-		return vm_fail("mount", "the overlay");
-	return 0;
-}
-
-struct vm_dir {
-	const char *path;
-	mode_t mode;
-};
-
-/* What every box has, whatever its image; the same as in a box of namespaces. */
-static const struct vm_dir box_dirs[] = {
-    {"/root/dev", 0755},
-    {"/root/etc", 0755},
-    {"/root/home", 0755},
-    {"/root/mnt", 0755},
-    {"/root/mnt/skills", 0777},
-    {"/root/mnt/user-data", 0755},
-    {"/root/mnt/user-data/outputs", 0777},
-    {"/root/mnt/user-data/uploads", 0777},
-    {"/root/mnt/user-data/workspace", 0777},
-    {"/root/proc", 0555},
-    {"/root/root", 0700},
-    {"/root/run", 0755},
-    {"/root/sys", 0555},
-    {"/root/tmp", 01777},
-    {"/root/var", 0755},
-    {"/root/var/tmp", 01777},
-};
-
-static const struct vm_mount pts = {
-    "devpts", "/root/dev/pts", MS_NOSUID | MS_NOEXEC, "ptmxmode=0666,mode=0620,gid=5"};
-
-static const char *const links[][2] = {
-    {"/proc/self/fd", "/root/dev/fd"},
-    {"/proc/self/fd/0", "/root/dev/stdin"},
-    {"/proc/self/fd/1", "/root/dev/stdout"},
-    {"/proc/self/fd/2", "/root/dev/stderr"},
-};
-
-static int vm_fill_root(void)
-{
-	char target[32];
-
-	for (size_t i = 0; i < COUNT(box_dirs); i++) {
-		if (mkdir(box_dirs[i].path, box_dirs[i].mode) != 0 && errno != EEXIST)
-			return vm_fail("make", box_dirs[i].path);
-	}
-	for (size_t i = 0; i < COUNT(early); i++) {
-		(void)snprintf(target, sizeof(target), "/root%s", early[i].target);
-		if (mount(early[i].target, target, NULL, MS_MOVE, NULL) != 0)
-			return vm_fail("move", early[i].target);
-	}
-	for (size_t i = 0; i < COUNT(links); i++) {
-		if (symlink(links[i][0], links[i][1]) != 0 && errno != EEXIST)
-			return vm_fail("make", links[i][1]);
-	}
-	/* What is shared memory counts as what is written does. */
-	if ((mkdir("/root/dev/shm", 0755) != 0 && errno != EEXIST) ||
-	    mount("/scratch/shm", "/root/dev/shm", NULL, MS_BIND, NULL) != 0)
-		return vm_fail("mount", "/dev/shm");
-	return vm_mount(&pts);
-}
-
-static int vm_enter_root(void)
-{
-	if (chdir("/root") != 0 || mount(".", "/", NULL, MS_MOVE, NULL) != 0 || chroot(".") != 0 ||
-	    chdir("/") != 0)
-		return vm_fail("enter", "the root");
 	return 0;
 }
 
@@ -347,15 +209,32 @@ static void vm_set(void)
 	}
 }
 
+/*
+ * Whatever runs in the box, we are to be heard, and able to end it: as the kernel's scheduler sees
+ * it. What we start is as usual again.
+ */
+static void vm_go_first(void)
+{
+	const struct {
+		uint32_t size;
+		uint32_t policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t deadline[3];
+	} attr = {.size = sizeof(attr), .policy = SCHED_OTHER, .flags = 1, .nice = -20};
+
+	(void)syscall(SYS_sched_setattr, 0, &attr, 0); /* flag 1: SCHED_FLAG_RESET_ON_FORK */
+}
+
 int vm_boot(struct guest *g)
 {
-	g->scratch_fd = -1;
 	(void)umask(0);
-	if (vm_mount_all(early, COUNT(early)) != 0 || vm_open_helper() != 0 ||
-	    vm_load_modules() != 0 || vm_mount_root(g) != 0 || vm_fill_root() != 0 ||
-	    vm_enter_root() != 0)
+	if (vm_mount_early() != 0 || vm_open_helper() != 0 || vm_load_modules() != 0 ||
+	    vm_make_root(g) != 0)
 		return -1;
 	vm_set();
+	vm_go_first();
 	/* As in any other box: what is set-uid gains nobody anything. */
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		return vm_fail("give up", "new privileges");

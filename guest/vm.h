@@ -21,6 +21,16 @@ bool vm_is_machine(void);
  */
 int vm_boot(struct guest *g);
 
+/* Says on the machine's console what could not be done, with errno. -1. */
+int vm_fail(const char *what, const char *which);
+
+/* Waits for the device at `path`: drivers look for theirs when it suits them. 0 or -1. */
+int vm_await(const char *path);
+
+/* vm_root.c: what the initial file system needs to go on, and then the box's root. 0 or -1. */
+int vm_mount_early(void);
+int vm_make_root(struct guest *g);
+
 /* A guest's wake(). */
 int vm_wake(struct guest *g, const uint8_t *payload, size_t n);
 

@@ -2,10 +2,10 @@
  * box: the life of the one box that this worker owns. sbx-worker only.
  *
  * START HERE in worker/. boot.c starts the box and locks the worker down; box.c takes sbxd's orders
- * and serves; box_check.c answers health checks; box_stop.c ends what runs in it; box_park.c lets it stand
- * still; box_adopt.c is
- * the change from a dead sbxd to the next; box_end.c is every way the box ends. Client connections
- * are conn*.c, what they ask for is run*.c, exec*.c and files*.c, the guest is agent_*.c.
+ * and serves; box_check.c answers health checks; box_stop.c ends what runs in it; box_park.c lets
+ * it stand still; box_adopt.c is the change from a dead sbxd to the next; box_end.c is every way
+ * the box ends. Client connections are conn*.c, what they ask for is run*.c, exec*.c and files*.c,
+ * the guest is agent_*.c.
  */
 #ifndef SBXD_WORKER_BOX_H
 #define SBXD_WORKER_BOX_H

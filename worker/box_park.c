@@ -1,6 +1,6 @@
 /*
- * box_park: a box that nobody uses stands still, where its driver can do that. sbx-worker. If we die
- * here the box dies with us.
+ * box_park: a box that nobody uses stands still, where its driver can do that. sbx-worker. If we
+ * die here the box dies with us.
  *
  * It is stopped when sbxd says that it is parked and nothing runs in it, and goes on as soon as
  * anything is to be sent to its guest, whatever that is: so nobody else has to know. What a client

@@ -15,7 +15,7 @@
 #define STEP_MIB 32U   /* machines of nearly the same size share a template */
 #define CPUS_MAX 32U
 
-#define KERNEL_LINE                                                                             \
+#define KERNEL_LINE                                                                                \
 	"console=ttyS0 panic=-1 reboot=t SBX_MACHINE=1 nokaslr cryptomgr.notests mitigations=off " \
 	"audit=0 apparmor=0 random.trust_cpu=on quiet"
 /* What is emulated cannot find out how fast its clock is, and hangs now and then while it tries. */
@@ -61,7 +61,8 @@ static void put_machine(struct args *a, const struct machine_spec *m)
 	OPT(a, "-cpu", "%s", m->plan->cpu);
 	OPT(a, "-smp", "%u", m->cpus);
 	OPT(a, "-m", "%uM", m->memory_mib);
-	OPT(a, "-object", "memory-backend-file,id=ram,size=%uM,mem-path=" MACHINE_MEMORY ",share=%s",
+	OPT(a, "-object",
+	    "memory-backend-file,id=ram,size=%uM,mem-path=" MACHINE_MEMORY ",share=%s",
 	    m->memory_mib, m->shared ? "on" : "off");
 	OPT(a, "-bios", "qboot.rom");
 	arg(a, "-nodefaults");

@@ -19,7 +19,7 @@
 #include "drivers/qemu/opens.h"
 #include "lib/fd.h"
 
-#define NOBODY 65534	   /* of the box's ids the last: none that a guest's file would have */
+#define NOBODY 65534		/* of the box's ids the last: none that a guest's file would have */
 #define CLOSE_ON_EXEC (1U << 2) /* CLOSE_RANGE_CLOEXEC, missing in older headers */
 #define FILES_MAX 256
 #define FILE_SIZE_MAX (1UL << 20) /* of what it writes: only what it says */

@@ -21,7 +21,7 @@ struct child {
 	const struct machine_spec *spec;
 	char *const *argv;
 	bool privileged; /* a whole range of ids is mapped */
-	int sync;	 /* one byte each to go on; the listener goes the other way; >= CHILD_FD_MIN */
+	int sync; /* one byte each to go on; the listener goes the other way; >= CHILD_FD_MIN */
 	int sync_peer;
 	int fds[MACHINE_FDS]; /* what is to be at these descriptors; -1: nothing */
 };

@@ -21,8 +21,8 @@
 #define ROOT "/tmp"
 #define COPY_MAX 0x7ffff000
 
-static int root_mount(const char *from, const char *to, const char *type, unsigned long flags,
-    const char *options)
+static int root_mount(
+    const char *from, const char *to, const char *type, unsigned long flags, const char *options)
 {
 	return (int)syscall(SYS_mount, from, to, type, flags, options);
 }

@@ -52,8 +52,8 @@ static int cpio_put_head(struct cpio *c, const char *name, mode_t mode, uint64_t
 	if (size > UINT32_MAX)
 		return -EFBIG;
 	(void)snprintf(head, sizeof(head),
-	    "070701%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X", c->ino++, mode, 0U, 0U, 1U,
-	    0U, (uint32_t)size, 0U, 0U, 0U, 0U, (uint32_t)strlen(name) + 1, 0U);
+	    "070701%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X", c->ino++, mode, 0U, 0U,
+	    1U, 0U, (uint32_t)size, 0U, 0U, 0U, 0U, (uint32_t)strlen(name) + 1, 0U);
 	rc = cpio_write(c, head, CPIO_HEAD);
 	if (rc == 0)
 		rc = cpio_write(c, name, strlen(name) + 1);
@@ -78,8 +78,9 @@ int cpio_put_file(struct cpio *c, const char *name, mode_t mode, int from)
 {
 	struct stat st;
 	off_t done = 0;
-	int rc = fstat(from, &st) < 0 ? -errno : cpio_put_head(c, name, S_IFREG | mode,
-						     (uint64_t)st.st_size);
+	int rc = fstat(from, &st) < 0
+		     ? -errno
+		     : cpio_put_head(c, name, S_IFREG | mode, (uint64_t)st.st_size);
 
 	while (rc == 0 && done < st.st_size) {
 		ssize_t n = sendfile(c->fd, from, &done, (size_t)(st.st_size - done));

@@ -47,13 +47,10 @@ struct tree {
 	uint64_t bytes;
 };
 
-static uint64_t mix(uint64_t h, const void *data, size_t n)
+static uint64_t mix(uint64_t h, uint64_t word)
 {
-	const uint8_t *p = data;
-
-	while (n-- > 0)
-		h = (h ^ *p++) * 0x100000001b3ULL;
-	return h;
+	h = (h ^ word) * 0x9e3779b97f4a7c15ULL;
+	return h ^ h >> 32;
 }
 
 /* Added up, so that the order of a directory's entries does not count. */
@@ -64,10 +61,13 @@ static void tree_add(struct tree *t, const FTSENT *e, size_t skip)
 	    S_ISDIR(st->st_mode) ? 0 : (uint64_t)st->st_size, (uint64_t)st->st_mtim.tv_sec,
 	    (uint64_t)st->st_mtim.tv_nsec, (uint64_t)st->st_ctim.tv_sec,
 	    (uint64_t)st->st_ctim.tv_nsec};
-	uint64_t h = mix(0xcbf29ce484222325ULL, e->fts_path + skip, e->fts_pathlen - skip);
+	uint64_t h = 0;
 
-	h = mix(h, words, sizeof(words));
-	t->stamp += h ^ h >> 29;
+	for (const char *c = e->fts_path + skip; *c; c++)
+		h = mix(h, (unsigned char)*c);
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		h = mix(h, words[i]);
+	t->stamp += h;
 	t->entries++;
 	if (S_ISREG(st->st_mode))
 		t->bytes += (uint64_t)st->st_size;
@@ -149,11 +149,11 @@ int image_make_disk(const struct driver_site *site, const char *root, struct qem
 	char program[QEMU_PATH];
 	struct store_entry e;
 	uint8_t digest[DIGEST_LEN];
-	struct tree t;
+	struct tree t = {0};
 	int maker = find_maker(program, err);
 	int rc = maker < 0 ? maker : tree_read(root, &t);
-	const struct digest_part parts[] = {{"image 1", 7}, {&maker, sizeof(maker)},
-	    {root, strlen(root)}, {&t, sizeof(t)}};
+	const struct digest_part parts[] = {
+	    {"image 1", 7}, {&maker, sizeof(maker)}, {root, strlen(root)}, {&t, sizeof(t)}};
 
 	if (maker < 0)
 		return rc;

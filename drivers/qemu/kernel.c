@@ -169,7 +169,7 @@ static int unpack_to(const char *from, const char *path, uint64_t deadline_ns)
 	struct mapped file = {0};
 	int rc = to < 0 ? -errno : map_file(from, &file);
 
-	if (rc < 0)
+	if (rc < 0 || !file.data)
 		return rc;
 	rc = unpack(&file, to, deadline_ns);
 	(void)munmap((void *)(uintptr_t)file.data, file.size); /* our own mapping */

@@ -84,7 +84,8 @@ static int find_modules(const struct driver_options *o, struct kernel_files *k, 
 	if (given) {
 		(void)snprintf(k->modules, sizeof(k->modules), "%s", given);
 		if (!has_modules(given))
-			return err_set(err, ENOENT, "qemu.modules: no kernel's modules in %s", given);
+			return err_set(
+			    err, ENOENT, "qemu.modules: no kernel's modules in %s", given);
 		return 0;
 	}
 	if (!find_modules_beside(k))

@@ -38,9 +38,10 @@
 
 #define ARGS_TEXT 4096
 #define UNDO_NS (5 * NS_PER_S)
-#define WORDS 120		  /* of QEMU's last words that are told */
-#define OOM_SCORE "500"		  /* when the host runs out of memory, boxes go first */
-#define STREAM_BUFFER (512 * 1024) /* QEMU sends what the guest writes in pieces of this at most */
+#define OOM_SCORE "500" /* when the host runs out of memory, boxes go first */
+#define STREAM_BUFFER                                                              \
+	(512 * 1024) /* QEMU sends what the guest writes in pieces of this at most \
+		      */
 
 struct launch {
 	const struct machine_spec *spec;
@@ -49,19 +50,11 @@ struct launch {
 	uint64_t deadline_ns;
 	struct machine *m;
 	struct child child;
-	int sync;   /* our end; the child's is in child */
+	int sync;		 /* our end; the child's is in child */
 	int theirs[MACHINE_FDS]; /* ends that are QEMU's alone */
 	char text[ARGS_TEXT];
 	char *argv[MACHINE_ARGS];
 };
-
-static int wait_ms(uint64_t deadline_ns)
-{
-	uint64_t now = clock_now_ns();
-	uint64_t left = deadline_ns > now ? (deadline_ns - now) / NS_PER_MS + 1 : 0;
-
-	return left > 1000000 ? 1000000 : (int)left;
-}
 
 /* Ours is *mine; QEMU's is kept for the child. */
 static int launch_pair(struct launch *l, enum machine_fd place, int *mine)
@@ -198,7 +191,7 @@ static int launch_go(struct launch *l, struct err *err)
 static ssize_t launch_hear(struct launch *l, struct child_failure *f, int fds[FD_PASS_MAX])
 {
 	struct pollfd p = {.fd = l->sync, .events = POLLIN};
-	int rc = poll(&p, 1, wait_ms(l->deadline_ns));
+	int rc = poll(&p, 1, machine_wait_ms(l->deadline_ns));
 
 	for (int i = 0; i < FD_PASS_MAX; i++)
 		fds[i] = -1;
@@ -307,109 +300,4 @@ int machine_launch(const struct machine_spec *spec, uid_t base, const struct mac
 		fd_close(&l->theirs[i]);
 	free(l);
 	return rc;
-}
-
-/* QEMU is the first process of its pid namespace: with it everything in there is gone. */
-int machine_kill(struct machine *m, uint64_t deadline_ns)
-{
-	siginfo_t info;
-	int rc;
-
-	if (m->reaped || m->pidfd < 0)
-		return 0;
-	rc = proc_signal(m->pidfd, SIGKILL);
-	if (rc < 0 && rc != -ESRCH)
-		return rc;
-	rc = proc_wait_gone(m->pidfd, wait_ms(deadline_ns));
-	if (rc < 0)
-		return rc;
-	/* A caller that ignores SIGCHLD has it reaped already. */
-	if (waitid(P_PIDFD, (id_t)m->pidfd, &info, WEXITED | __WALL) < 0 && errno != ECHILD)
-		return -errno;
-	m->reaped = true;
-	return 0;
-}
-
-void machine_close(struct machine *m)
-{
-	fd_close(&m->pidfd);
-	fd_close(&m->stream);
-	fd_close(&m->qmp);
-	fd_close(&m->words);
-	fd_close(&m->console);
-	fd_close(&m->listener);
-}
-
-int machine_wait(const struct machine *m, int fd, short events, uint64_t deadline_ns)
-{
-	struct pollfd p[] = {
-	    {.fd = fd, .events = events},
-	    {.fd = m->pidfd, .events = POLLIN},
-	    {.fd = m->listener, .events = POLLIN},
-	};
-	int rc;
-
-	for (;;) {
-		rc = poll(p, 3, wait_ms(deadline_ns));
-		if (rc < 0 && errno == EINTR)
-			continue;
-		if (rc <= 0)
-			return rc < 0 ? -errno : -ETIMEDOUT;
-		if (p[2].revents & POLLIN) {
-			rc = opens_answer(m->listener, m->memory);
-			if (rc < 0)
-				return rc;
-		}
-		if (p[0].revents)
-			return 0;
-		if (p[1].revents)
-			return -EPIPE;
-		if (p[2].revents & (POLLHUP | POLLERR))
-			p[2].fd = -1;
-	}
-}
-
-/* The last line that is not empty. */
-static bool last_line(const char *text, char *out, size_t size)
-{
-	const char *end = text + strlen(text);
-	const char *line;
-	size_t n;
-
-	while (end > text && (end[-1] == '\n' || end[-1] == '\r' || end[-1] == ' '))
-		end--;
-	line = end;
-	while (line > text && line[-1] != '\n')
-		line--;
-	n = (size_t)(end - line) < size - 1 ? (size_t)(end - line) : size - 1;
-	for (size_t i = 0; i < n; i++)
-		out[i] = (unsigned char)line[i] < ' ' ? ' ' : line[i];
-	out[n] = '\0';
-	return n > 0;
-}
-
-void machine_explain(const struct machine *m, struct err *err)
-{
-	static const char guest[] = "sbx-guest: ";
-	char text[4096] = "";
-	char line[WORDS];
-	const char *at;
-	ssize_t n = m->console < 0 ? -1 : recv(m->console, text, sizeof(text) - 1, MSG_DONTWAIT);
-	size_t len = err ? strlen(err->text) : 0;
-
-	if (!err)
-		return;
-	/* A panic has a long trace; what led to it stands before. */
-	at = n > 0 ? strstr(text, guest) : NULL;
-	if (!at && n > 0)
-		at = strstr(text, "Kernel panic");
-	if (at) {
-		(void)snprintf(line, sizeof(line), "%.*s", (int)strcspn(at, "\r\n"), at);
-	} else {
-		n = pread(m->words, text, sizeof(text) - 1, 0);
-		text[n > 0 ? n : 0] = '\0';
-		if (!last_line(text, line, sizeof(line)))
-			return;
-	}
-	(void)snprintf(err->text + len, sizeof(err->text) - len, " (%s)", line);
 }

@@ -38,7 +38,7 @@ struct machine_spec {
 	bool shared; /* what it writes to its memory goes to `memory` */
 	int memory;  /* a clone's is open for reading only */
 	int disk;
-	int state; /* of a clone, else -1 */
+	int state;  /* of a clone, else -1 */
 	int kernel; /* of one that boots, as initrd */
 	int initrd;
 };
@@ -83,6 +83,9 @@ struct machine_hooks {
  */
 int machine_launch(const struct machine_spec *spec, uid_t base, const struct machine_hooks *hooks,
     uint64_t deadline_ns, struct machine *m, struct err *err);
+
+/* What is left until then, for poll(2): milliseconds. */
+int machine_wait_ms(uint64_t deadline_ns);
 
 /* Kills and reaps it. 0, -ETIMEDOUT: it is not gone yet; or -errno. */
 int machine_kill(struct machine *m, uint64_t deadline_ns);

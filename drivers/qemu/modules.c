@@ -102,8 +102,9 @@ static int unpack_module(const char *path, int from, struct packing *p)
 	if (to < 0)
 		return err_sys(p->err, errno, "unpack %s", path);
 	if (program_find(name, program, sizeof(program)) < 0)
-		return err_set(p->err, ENOENT, "%s is packed and there is no program %s: install %s",
-		    path, name, strcmp(name, "xz") ? name : "xz-utils");
+		return err_set(p->err, ENOENT,
+		    "%s is packed and there is no program %s: install %s", path, name,
+		    strcmp(name, "xz") ? name : "xz-utils");
 	rc = program_run(argv, from, to, p->deadline_ns, p->err);
 	return rc < 0 ? rc : fd_take(&to);
 }
@@ -116,8 +117,8 @@ static int open_module(struct packing *p, const char *line, size_t len)
 
 	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
 		FD_SCOPED int fd = -1;
-		int n = snprintf(path, sizeof(path), "%s/%.*s%s", p->files->modules, (int)len, line,
-		    endings[i]);
+		int n = snprintf(
+		    path, sizeof(path), "%s/%.*s%s", p->files->modules, (int)len, line, endings[i]);
 
 		if (n < 0 || (size_t)n >= sizeof(path))
 			break;
@@ -126,8 +127,8 @@ static int open_module(struct packing *p, const char *line, size_t len)
 			return strcmp(strrchr(path, '.'), ".ko") ? unpack_module(path, fd, p)
 								 : fd_take(&fd);
 	}
-	return err_set(p->err, ENOENT, "the module %.*s is not in %s", (int)len, line,
-	    p->files->modules);
+	return err_set(
+	    p->err, ENOENT, "the module %.*s is not in %s", (int)len, line, p->files->modules);
 }
 
 static int take_module(struct packing *p, const char *name);

@@ -63,8 +63,8 @@ int opens_listen(void)
 	    .len = sizeof(filter) / sizeof(filter[0]),
 	    .filter = filter,
 	};
-	long fd = syscall(
-	    SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &prog);
+	long fd =
+	    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &prog);
 
 	return fd < 0 ? -errno : (int)fd;
 }

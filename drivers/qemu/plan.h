@@ -26,9 +26,9 @@ struct qemu_plan {
 	uint32_t tsc_khz; /* of this host */
 	char image[QEMU_PATH];
 	char binary[QEMU_PATH];
-	char prefix[QEMU_PATH]; /* the directory that it was installed to; "" when that is /usr */
-	char cpu[QEMU_CPU];	/* -cpu */
-	char kernel[QEMU_PATH]; /* ELF image in the store, or the kernel's own file */
+	char prefix[QEMU_PATH];	 /* the directory that it was installed to; "" when that is /usr */
+	char cpu[QEMU_CPU];	 /* -cpu */
+	char kernel[QEMU_PATH];	 /* ELF image in the store, or the kernel's own file */
 	char modules[QEMU_PATH]; /* part of the initial file system */
 	char disk[QEMU_PATH];	 /* the image as a read-only file system */
 	uint8_t digest[DIGEST_LEN]; /* of all of that by which templates differ */

@@ -30,7 +30,8 @@ static void read_host(char *out, size_t size)
 	at = strstr(text, "vendor_id"); /* up to "microcode" */
 	end = at ? strstr(at, "cpu MHz") : NULL;
 	(void)uname(&names);
-	(void)snprintf(out, size, "%s %.*s", names.release, end ? (int)(end - at) : 0, at ? at : "");
+	(void)snprintf(
+	    out, size, "%s %.*s", names.release, end ? (int)(end - at) : 0, at ? at : "");
 }
 
 static int plan_digest(struct qemu_plan *plan, const struct found *found)

@@ -52,8 +52,8 @@ static int find_binary(const struct driver_options *o, struct qemu_plan *plan, s
 			*slash = '\0';
 	}
 	if (!plan->prefix[0])
-		return err_set(err, EINVAL, "QEMU at %s is not in a directory of its own",
-		    plan->binary);
+		return err_set(
+		    err, EINVAL, "QEMU at %s is not in a directory of its own", plan->binary);
 	if (!strcmp(plan->prefix, "/usr") || !strncmp(plan->prefix, "/usr/", 5))
 		plan->prefix[0] = '\0';
 	return 0;
@@ -81,8 +81,8 @@ static int ask_version(const struct qemu_plan *plan, struct found *found, struct
 	if (!at)
 		return err_set(err, EINVAL, "%s does not tell its version", plan->binary);
 	at += strlen("version ");
-	(void)snprintf(found->version, sizeof(found->version), "%.*s",
-	    (int)strcspn(at, " \n("), at);
+	(void)snprintf(
+	    found->version, sizeof(found->version), "%.*s", (int)strcspn(at, " \n("), at);
 	if (strtoul(found->version, NULL, 10) < VERSION_MIN)
 		return err_set(err, ENOSYS, "%s is version %s: %d.0 or newer is needed",
 		    plan->binary, found->version, VERSION_MIN);
@@ -149,8 +149,7 @@ static void use_accel(const struct driver_options *o, struct qemu_plan *plan, bo
 	const char *cpu = driver_option(o, "qemu.cpu");
 
 	plan->flags = (plan->flags & ~QEMU_F_KVM) | (kvm ? QEMU_F_KVM : 0U);
-	(void)snprintf(
-	    plan->cpu, sizeof(plan->cpu), "%s", cpu ? cpu : kvm ? CPU_KVM : CPU_TCG);
+	(void)snprintf(plan->cpu, sizeof(plan->cpu), "%s", cpu ? cpu : kvm ? CPU_KVM : CPU_TCG);
 }
 
 static int choose_accel(const struct driver_site *site, struct qemu_plan *plan,
@@ -260,10 +259,13 @@ int qemu_probe(const struct driver_site *site, struct driver_facts *facts, struc
 	struct driver_facts out = {0};
 	struct qemu_plan *plan = calloc(1, sizeof(*plan));
 	struct found *found = calloc(1, sizeof(*found));
-	int rc = plan && found ? probe_host(site, plan, found, err)
-			       : err_sys(err, ENOMEM, "look for QEMU");
+	int rc = -ENOMEM;
 
-	if (rc == 0) {
+	if (plan && found)
+		rc = probe_host(site, plan, found, err);
+	else
+		(void)err_sys(err, ENOMEM, "look for QEMU");
+	if (rc == 0 && plan) {
 		out.only_if_asked = !(plan->flags & QEMU_F_KVM);
 		(void)snprintf(out.isolation, sizeof(out.isolation), "%s",
 		    plan->flags & QEMU_F_KVM ? "microvm-kvm" : "microvm-tcg");

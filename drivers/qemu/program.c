@@ -63,8 +63,8 @@ static _Noreturn void child_run(const char *const argv[], int in, int out, int w
 static void read_words(int fd, char out[PROGRAM_WORDS])
 {
 	off_t size = lseek(fd, 0, SEEK_END);
-	ssize_t n = pread(fd, out, PROGRAM_WORDS - 1,
-	    size > PROGRAM_WORDS - 1 ? size - (PROGRAM_WORDS - 1) : 0);
+	ssize_t n = pread(
+	    fd, out, PROGRAM_WORDS - 1, size > PROGRAM_WORDS - 1 ? size - (PROGRAM_WORDS - 1) : 0);
 
 	out[n > 0 ? n : 0] = '\0';
 	for (char *p = out; *p; p++) {

@@ -11,8 +11,8 @@
 #include "drivers/qemu/machine.h"
 
 /* Memory that is shared is where it is: neither written nor read with the state. */
-#define QMP_IGNORE_SHARED                                                                 \
-	"{\"execute\":\"migrate-set-capabilities\",\"arguments\":{\"capabilities\":["        \
+#define QMP_IGNORE_SHARED                                                             \
+	"{\"execute\":\"migrate-set-capabilities\",\"arguments\":{\"capabilities\":[" \
 	"{\"capability\":\"x-ignore-shared\",\"state\":true}]}}"
 
 #define QMP_LINE 8192 /* an answer that is longer is none */

@@ -22,9 +22,9 @@
 #include "lib/proc.h"
 
 #define UNDO_NS (5 * NS_PER_S)
-#define QEMU_MIB 96U  /* what QEMU itself may need */
+#define QEMU_MIB 96U   /* what QEMU itself may need */
 #define QEMU_TASKS 64U /* and its threads */
-#define TRIES 2	      /* with a template that turns out to be damaged */
+#define TRIES 2	       /* with a template that turns out to be damaged */
 
 struct start {
 	const struct driver_site *site;
@@ -108,7 +108,8 @@ static int start_clone(struct start *s, const struct machine_spec *m, struct err
 	int rc = machine_launch(m, s->base, &hooks, s->spec->deadline_ns, &b->machine, err);
 
 	(void)snprintf(order, sizeof(order),
-	    "{\"execute\":\"migrate-incoming\",\"arguments\":{\"uri\":\"fd:%d\"}}", MACHINE_FD_STATE);
+	    "{\"execute\":\"migrate-incoming\",\"arguments\":{\"uri\":\"fd:%d\"}}",
+	    MACHINE_FD_STATE);
 	if (rc == 0)
 		rc = qmp_begin(&b->qmp, &b->machine, s->spec->deadline_ns, err);
 	if (rc == 0)
@@ -233,7 +234,11 @@ int qemu_start(const struct driver_site *site, const struct driver_spec *spec,
 	if (site->uid_base)
 		s.base = site->uid_base + spec->slot * DRIVER_UIDS;
 	s.box = calloc(1, sizeof(*s.box));
-	rc = s.box ? start_check(&s, err) : err_sys(err, ENOMEM, "start box %s", spec->name);
+	if (!s.box) {
+		free(plan);
+		return err_sys(err, ENOMEM, "start box %s", spec->name);
+	}
+	rc = start_check(&s, err);
 	if (rc == 0) {
 		s.box->cpu = -1;
 		s.box->memory = -1;

@@ -105,8 +105,7 @@ static void store_unlock(struct store_entry *e)
 /* Its time is that of its last use. */
 static bool store_is_there(const char *path)
 {
-	return utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW) == 0 ||
-	       access(path, F_OK) == 0;
+	return utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW) == 0 || access(path, F_OK) == 0;
 }
 
 /* The name up to where ".lock" and ".new" follow. */
@@ -233,7 +232,8 @@ static void sweep_new(const char *dir, const char *name)
 	char lock[QEMU_PATH];
 	size_t len = strlen(name) - strlen(".new");
 
-	if (snprintf(lock, sizeof(lock), "%s/%.*s.lock", dir, (int)len, name) >= (int)sizeof(lock) ||
+	if (snprintf(lock, sizeof(lock), "%s/%.*s.lock", dir, (int)len, name) >=
+		(int)sizeof(lock) ||
 	    qemu_path_join(e.new_path, dir, name, "") < 0)
 		return;
 	e.lock = store_lock(lock, 0);

@@ -25,9 +25,9 @@
 #define STORE_UNUSED_S (7 * 86400) /* after that an entry is removed */
 
 struct store_entry {
-	char path[QEMU_PATH];	 /* its own name */
+	char path[QEMU_PATH];	  /* its own name */
 	char new_path[QEMU_PATH]; /* while it is being made */
-	int lock;		 /* while it is being made, else -1 */
+	int lock;		  /* while it is being made, else -1 */
 };
 
 /* The text of a digest for names. */

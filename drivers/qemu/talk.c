@@ -184,8 +184,8 @@ static int wake_refused(const struct frame *f, struct err *err)
 	    (const char *)f->payload + sizeof(e));
 }
 
-int talk_wake(const struct machine *m, const struct driver_spec *spec, uint64_t deadline_ns,
-    struct err *err)
+int talk_wake(
+    const struct machine *m, const struct driver_spec *spec, uint64_t deadline_ns, struct err *err)
 {
 	struct frame f;
 	struct agent_wake w;

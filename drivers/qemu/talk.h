@@ -22,7 +22,7 @@ int talk_run_helper(
  * Makes a box of its own of the machine: clock, random state, names, limits. When it returns the
  * guest has confirmed all of that, and its next frame is AGENT_HELLO.
  */
-int talk_wake(const struct machine *m, const struct driver_spec *spec, uint64_t deadline_ns,
-    struct err *err);
+int talk_wake(
+    const struct machine *m, const struct driver_spec *spec, uint64_t deadline_ns, struct err *err);
 
 #endif

@@ -106,8 +106,8 @@ int template_get(const struct driver_site *site, const struct qemu_plan *plan,
 		rc = template_open(plan, digest, t);
 		if (rc == 0)
 			return 0;
-		log_warn("%s is damaged or stale (%s), and is made anew", t->entry.path,
-		    strerror(-rc));
+		log_warn(
+		    "%s is damaged or stale (%s), and is made anew", t->entry.path, strerror(-rc));
 		template_close(t);
 		store_discard(&t->entry);
 	}

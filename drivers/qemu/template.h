@@ -15,7 +15,8 @@
 #include "drivers/qemu/machine.h"
 #include "drivers/qemu/store.h"
 
-struct template {
+struct template
+{
 	int memory; /* open for reading, owned, as state */
 	int state;
 	struct store_entry entry;

@@ -28,7 +28,7 @@
 #define PAGE 4096U
 #define CHUNK 65536U
 #define UNDO_NS (5 * NS_PER_S)
-#define ASK_MS 2 /* between two looks whether the state is written */
+#define ASK_MS 2	  /* between two looks whether the state is written */
 #define TSC_TOLERANCE 500 /* one part in so many: measuring is worse than clocks are */
 
 static int note_seal(const struct template_note *note, uint8_t out[DIGEST_LEN])
@@ -131,17 +131,17 @@ static int write_state(const struct machine *m, int state, uint64_t deadline_ns,
 		rc = qmp_give(&q, "{\"execute\":\"getfd\",\"arguments\":{\"fdname\":\"state\"}}",
 		    state, deadline_ns, err);
 	if (rc == 0)
-		rc = qmp_order(&q,
-		    "{\"execute\":\"migrate\",\"arguments\":{\"uri\":\"fd:state\"}}", deadline_ns,
-		    err);
+		rc = qmp_order(&q, "{\"execute\":\"migrate\",\"arguments\":{\"uri\":\"fd:state\"}}",
+		    deadline_ns, err);
 	while (rc == 0 && strcmp(status, "completed") != 0) {
 		(void)poll(NULL, 0, ASK_MS);
-		rc = qmp_ask(&q, "{\"execute\":\"query-migrate\"}", "status", status, sizeof(status),
-		    deadline_ns, err);
+		rc = qmp_ask(&q, "{\"execute\":\"query-migrate\"}", "status", status,
+		    sizeof(status), deadline_ns, err);
 		if (rc == 0 && !strcmp(status, "failed"))
 			rc = err_set(err, EIO, "QEMU could not write the machine's state");
 		if (rc == 0 && clock_now_ns() >= deadline_ns)
-			rc = err_set(err, ETIMEDOUT, "QEMU did not write the machine's state in time");
+			rc = err_set(
+			    err, ETIMEDOUT, "QEMU did not write the machine's state in time");
 	}
 	return rc;
 }

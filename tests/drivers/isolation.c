@@ -101,8 +101,10 @@ static void test_no_host_process(void **state)
 	/* The shell, its children, and sbx-guest with what helpers it may have; threads of the
 	 * kernel have no arguments. */
 	pids = atoi(fixture_shell(b, "",
-	    "for p in /proc/[0-9]*; do test -z \"$(head -c 4 $p/cmdline 2>/dev/null | tr -d '\\0')\" ||"
-	    " echo $p; done | wc -l", 0));
+	    "for p in /proc/[0-9]*; do test -z \"$(head -c 4 $p/cmdline 2>/dev/null | tr -d "
+	    "'\\0')\" ||"
+	    " echo $p; done | wc -l",
+	    0));
 	assert_in_range(pids, 2, 8);
 	assert_string_equal(
 	    perl_errno(b, "kill(9, 1)"), "ok"); /* a pid namespace's init is immune */

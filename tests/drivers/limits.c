@@ -10,7 +10,7 @@
 
 /* It burns, and as long again is there to put it out, which an emulated processor needs. */
 #define BOMB_MS 1000
-#define BOMB_SLOW_MS 5000
+#define BOMB_SLOW_MS 8000
 
 /* A greedy box, and a neighbour that must not notice. */
 struct pair {

@@ -90,14 +90,15 @@ static void test_a_secret_is_not_printed(void **state)
 
 static void test_options_are_what_drivers_are_told(void **state)
 {
-	static const char want[] = "qemu.accel=auto\0qemu.cpu=t=c g\0qemu.templates=true\0boxlite.network=enabled\0"
-				   "boxlite.detach=false\0boxlite.api_key=k\0";
+	static const char want[] =
+	    "qemu.accel=auto\0qemu.cpu=t=c g\0qemu.templates=true\0boxlite.network=enabled\0"
+	    "boxlite.detach=false\0boxlite.api_key=k\0";
 	struct config c;
 	struct buf out;
 
-	assert_int_equal(fixture_load(*state,
-			     "qemu: {cpu: 't=c g'}\nboxlite: {api_key: k, network: enabled}\n",
-			     NULL, &c, NULL),
+	assert_int_equal(
+	    fixture_load(*state, "qemu: {cpu: 't=c g'}\nboxlite: {api_key: k, network: enabled}\n",
+		NULL, &c, NULL),
 	    0);
 	buf_init(&out, 4096);
 	assert_int_equal(config_options(&c, &out), 0);
