@@ -23,6 +23,7 @@
 
 #define MODULES_MAX 48
 #define MODULE_NAME 64
+#define DEPTH_MAX 16
 #define INDEX_MAX (1024UL * 1024)
 #define DEPENDS "depends="
 
@@ -49,6 +50,7 @@ struct packing {
 	char *builtin; /* modules.builtin, likewise */
 	char taken[MODULES_MAX][MODULE_NAME];
 	size_t count;
+	unsigned int depth; /* of modules that wait for what they depend on */
 	struct err *err;
 };
 
@@ -168,7 +170,10 @@ static int pack_module(struct packing *p, const char *name, int fd)
 	data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (data == MAP_FAILED)
 		return err_sys(p->err, errno, "read the module %s", name);
-	rc = take_depends(p, data, (size_t)st.st_size);
+	rc = p->depth++ < DEPTH_MAX
+		 ? take_depends(p, data, (size_t)st.st_size)
+		 : err_set(p->err, ELOOP, "modules depend on each other: %s", name);
+	p->depth--;
 	if (rc == 0 && p->count == MODULES_MAX)
 		rc = err_set(p->err, E2BIG, "more than %d modules", MODULES_MAX);
 	if (rc == 0) {
