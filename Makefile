@@ -147,7 +147,9 @@ SIM_NEEDS := lib/clock.c lib/fault.c lib/log.c lib/utf8.c shm/scope_lock.c shm/s
 BENCH_SRC := tests/bench/bench.c tests/bench/bench_acquire.c tests/bench/bench_base.c tests/bench/bench_box.c \
 	tests/bench/bench_calls.c tests/bench/bench_counter.c tests/bench/bench_daemon.c tests/bench/bench_dir.c \
 	tests/bench/bench_events.c tests/bench/bench_exec.c tests/bench/bench_files.c tests/bench/bench_flat.c \
-	tests/bench/bench_fleet.c tests/bench/bench_http.c tests/bench/bench_recovery.c tests/bench/bench_report.c \
+	tests/bench/bench_fleet.c tests/bench/bench_http.c \
+	tests/bench/bench_qemu.c \
+	tests/bench/bench_recovery.c tests/bench/bench_report.c \
 	tests/bench/bench_restart.c tests/bench/bench_tar.c tests/bench/bench_top.c
 
 SBXD_SRC := $(SUPERVISOR_SRC) $(POOL_SRC) $(CONFIG_SRC)
@@ -448,8 +450,8 @@ build/sbx-bench: $(call obj,$(BENCH_SRC) $(BENCH_NEEDS))
 
 # What takes seconds; WHAT="restart flat": those sections, with BOXES= boxes.
 .PHONY: bench
-bench: all build/sbx-bench
-	$(Q)build/sbx-bench $(if $(BOXES),-n $(BOXES)) $(WHAT)
+bench: all build/sbx-bench build/guest-root
+	$(Q)$(GUEST_ENV) build/sbx-bench $(if $(BOXES),-n $(BOXES)) $(WHAT)
 
 # ---- keeping house -------------------------------------------------------------------------------------------------
 
