@@ -156,7 +156,7 @@ _Noreturn void qemu_child_main(const struct child *c)
 	if (child_drop_privileges(c) < 0)
 		child_fail(c, "drop its privileges");
 	if (child_send_listener(c) < 0)
-		child_fail(c, "load its filter (Linux 5.9 or newer is needed)");
+		child_fail(c, "load its filter (Linux 5.12 or newer is needed)");
 	if (child_await_go(c) < 0)
 		child_fail(c, "wait for its cgroup");
 	if (syscall(SYS_close_range, MACHINE_FDS, ~0U, CLOSE_ON_EXEC) < 0)
