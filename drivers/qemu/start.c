@@ -22,7 +22,8 @@
 #include "lib/proc.h"
 
 #define UNDO_NS (5 * NS_PER_S)
-#define QEMU_MIB 96U   /* what QEMU itself may need */
+#define QEMU_MIB 96U   /* what QEMU itself may need, */
+#define QEMU_PART 128U /* and one part in so many of the machine, for its page tables */
 #define QEMU_TASKS 64U /* and its threads */
 #define TRIES 2	       /* with a template that turns out to be damaged */
 
@@ -60,9 +61,10 @@ static int start_born(void *ctx, pid_t pid, struct err *err)
 static int start_limit(void *ctx, pid_t pid, struct err *err)
 {
 	struct start *s = ctx;
+	uint32_t mib = machine_memory_mib(s->spec);
 	const struct driver_spec all = {
 	    .name = s->spec->name,
-	    .memory_mib = machine_memory_mib(s->spec) + QEMU_MIB,
+	    .memory_mib = mib + mib / QEMU_PART + QEMU_MIB,
 	    .cpus_milli = s->spec->cpus_milli,
 	    .pids_max = QEMU_TASKS + machine_cpus(s->spec),
 	};

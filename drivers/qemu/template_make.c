@@ -70,7 +70,7 @@ static int note_state(int fd, uint8_t out[DIGEST_LEN])
 	return rc;
 }
 
-static int note_fill(struct template_note *note, const struct qemu_plan *plan,
+int template_note_fill(struct template_note *note, const struct qemu_plan *plan,
     const uint8_t digest[DIGEST_LEN], int memory, int state)
 {
 	int rc;
@@ -91,7 +91,7 @@ int template_note_check(const struct template_note *note, const struct qemu_plan
 	struct template_note now;
 	uint32_t apart = note->tsc_khz > plan->tsc_khz ? note->tsc_khz - plan->tsc_khz
 						       : plan->tsc_khz - note->tsc_khz;
-	int rc = note_fill(&now, plan, digest, memory, state);
+	int rc = template_note_fill(&now, plan, digest, memory, state);
 
 	if (rc < 0)
 		return rc;
@@ -268,7 +268,7 @@ static int write_files(const struct machine_spec *s, int state_from,
 	if (rc == 0 && (fsync(memory) < 0 || fsync(state) < 0))
 		rc = -errno;
 	if (rc == 0)
-		rc = note_fill(&note, s->plan, digest, memory, state);
+		rc = template_note_fill(&note, s->plan, digest, memory, state);
 	if (rc == 0)
 		rc = write_at(fd, (const uint8_t *)&note, sizeof(note), 0);
 	if (rc == 0 && fsync(fd) < 0)

@@ -19,6 +19,10 @@ struct template_note {
 	uint8_t check[DIGEST_LEN];  /* of all of the above */
 };
 
+/* Writes what the files look like now. 0 or -errno. */
+int template_note_fill(struct template_note *note, const struct qemu_plan *plan,
+    const uint8_t digest[DIGEST_LEN], int memory, int state);
+
 /* 0, -EBADMSG: it is damaged, -ESTALE: it was made where time runs at another speed; or -errno. */
 int template_note_check(const struct template_note *note, const struct qemu_plan *plan,
     const uint8_t digest[DIGEST_LEN], int memory, int state);
