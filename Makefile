@@ -82,6 +82,32 @@ DRIVER_SRC := drivers/driver_site.c \
 	drivers/namespace/probe.c drivers/namespace/rootfs.c drivers/namespace/site.c drivers/namespace/start.c \
 	drivers/namespace/start_setup.c \
 	drivers/namespace/sweep.c drivers/namespace/userns.c drivers/registry.c \
+	drivers/qemu/args.c \
+	drivers/qemu/boot.c \
+	drivers/qemu/child.c \
+	drivers/qemu/child_root.c \
+	drivers/qemu/cpio.c \
+	drivers/qemu/driver.c \
+	drivers/qemu/image.c \
+	drivers/qemu/kernel.c \
+	drivers/qemu/kernel_find.c \
+	drivers/qemu/launch.c \
+	drivers/qemu/lz4.c \
+	drivers/qemu/machine.c \
+	drivers/qemu/modules.c \
+	drivers/qemu/opens.c \
+	drivers/qemu/plan.c \
+	drivers/qemu/prepare.c \
+	drivers/qemu/probe.c \
+	drivers/qemu/program.c \
+	drivers/qemu/qmp.c \
+	drivers/qemu/site.c \
+	drivers/qemu/start.c \
+	drivers/qemu/store.c \
+	drivers/qemu/sweep.c \
+	drivers/qemu/talk.c \
+	drivers/qemu/template.c \
+	drivers/qemu/template_make.c \
 	lib/digest.c
 BOXLITE_SRC := \
 	drivers/boxlite/errors.c \
@@ -101,7 +127,9 @@ BOXLITE_SRC := \
 	drivers/boxlite/program/text64.c
 WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worker/agent_pipe.c \
 	worker/agent_pour.c worker/arg_limits.c \
-	worker/boot.c worker/box.c worker/box_adopt.c worker/box_check.c worker/box_end.c worker/box_stop.c \
+	worker/boot.c worker/box.c worker/box_adopt.c worker/box_check.c worker/box_end.c \
+	worker/box_park.c \
+	worker/box_stop.c \
 	worker/command_request.c worker/confine.c worker/confine_filter.c worker/conn.c worker/conn_body.c \
 	worker/conn_open.c worker/conn_reply.c worker/conn_upgrade.c worker/conn_ws.c worker/control_link.c \
 	worker/coro.c worker/exec.c worker/exec_api.c worker/exec_attach.c worker/exec_keep.c \
@@ -151,7 +179,10 @@ SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_bo
 GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_path.c guest/file_pour.c \
 	guest/file_read.c guest/file_sync.c guest/file_target.c guest/file_write.c guest/kill.c guest/mux.c \
 	guest/mux_input.c guest/mux_receive.c guest/out.c guest/path.c guest/relay.c guest/shim.c guest/shim_run.c guest/sink.c \
-	guest/stop.c guest/sys_clone.c guest/text.c guest/tree.c guest/users.c
+	guest/stop.c guest/sys_clone.c guest/text.c guest/tree.c guest/users.c \
+	guest/vm.c \
+	guest/vm_root.c \
+	guest/vm_wake.c
 FILES_SRC := guest/files/emit.c guest/files/glob.c guest/files/grep.c guest/files/ignore.c guest/files/lines.c \
 	guest/files/list.c guest/files/match.c guest/files/options.c guest/files/pack.c guest/files/pack_file.c \
 	guest/files/pack_links.c guest/files/regex.c guest/files/remove.c guest/files/root.c guest/files/unpack.c \
@@ -188,7 +219,9 @@ BENCH_SRC := tools/bench_acquire.c tools/bench_base.c tools/bench_box.c tools/be
 	tools/bench_client.c tools/bench_compare.c tools/bench_counter.c tools/bench_daemon.c tools/bench_dir.c \
 	tools/bench_end.c tools/bench_events.c tools/bench_exec.c tools/bench_fault.c tools/bench_files.c \
 	tools/bench_flat.c tools/bench_fleet.c tools/bench_http.c tools/bench_keeper.c tools/bench_limits.c \
-	tools/bench_options.c tools/bench_peer.c tools/bench_plan.c tools/bench_plot.c tools/bench_ratios.c tools/bench_recovery.c \
+	tools/bench_options.c tools/bench_peer.c tools/bench_plan.c tools/bench_plot.c \
+	tools/bench_qemu.c \
+	tools/bench_ratios.c tools/bench_recovery.c \
 	tools/bench_restart.c tools/bench_row.c tools/bench_rows.c tools/bench_run.c tools/bench_samples.c tools/bench_scale.c \
 	tools/bench_summarize.c tools/bench_summary.c tools/bench_table.c tools/bench_tar.c tools/bench_top.c \
 	tools/bench_turn.c tools/bench_turns.c tools/sbxbench.c
@@ -477,11 +510,18 @@ check: deps
 check-built: $(UNIT_BIN) $(CHK)/conformance $(CHK)/pool_sim check-programs $(call chk,$(FUZZ_SRC))
 check-programs: $(CHECK_PROGRAMS)
 
-conformance: $(CHK)/conformance check-programs fake-boxlite
-	$(Q)SBX_GUEST=$(CHK)/sbx-guest SBX_FILES=$(CHK)/sbx-files SBX_WORKER=$(CHK)/sbx-worker $(CHK)/conformance
+# What micro-VMs are tested with. Without a kernel (no network, and none in build/) their tests are skipped.
+GUEST_ENV = SBX_ROOT=$(CURDIR)/build/guest-root SBX_KERNEL=$(CURDIR)/$(shell tools/guest_kernel.sh build/guest-kernel)
 
-integ: check-programs $(FAKE_LIBS)
-	$(Q)cd tests/integ && SBX_SAN=$(SAN) SBX_BUILD=$(CURDIR)/$(CHK) \
+build/guest-root: tests/qemu/make_root.sh
+	$(call say,MAKE)
+	$(Q)rm -rf $@ && $< $@
+
+conformance: $(CHK)/conformance check-programs fake-boxlite build/guest-root
+	$(Q)$(GUEST_ENV) SBX_GUEST=$(CHK)/sbx-guest SBX_FILES=$(CHK)/sbx-files SBX_WORKER=$(CHK)/sbx-worker $(CHK)/conformance
+
+integ: check-programs $(FAKE_LIBS) build/guest-root
+	$(Q)cd tests/integ && $(GUEST_ENV) SBX_SAN=$(SAN) SBX_BUILD=$(CURDIR)/$(CHK) \
 		python3 -m unittest $(if $(V),-v) $(or $(TEST),$(INTEG))
 
 # sbxd under valgrind, over the integration tests whose daemon is not restarted (tests/valgrind/pidfd.c says why).
@@ -553,8 +593,8 @@ deps:
 # A fixed selection, written to docs/benchmarks.md and quoted in README.md; SCOPES=10,100: so many, and not up to 10,000.
 # WHAT="restart flat": those sections of `sbxbench ratios`, printed, with BOXES= boxes.
 .PHONY: bench
-bench: all
-	$(Q)$(if $(WHAT),build/sbxbench ratios $(if $(BOXES),--boxes $(BOXES)) $(WHAT),tools/benchmarks.sh $(if $(SCOPES),--scopes $(SCOPES)))
+bench: all $(if $(filter qemu,$(WHAT)),build/guest-root)
+	$(Q)$(if $(WHAT),$(if $(filter qemu,$(WHAT)),$(GUEST_ENV) )build/sbxbench ratios $(if $(BOXES),--boxes $(BOXES)) $(WHAT),tools/benchmarks.sh $(if $(SCOPES),--scopes $(SCOPES)))
 
 # What a call of the Python client costs over the bare round trip; fails past 200 us.
 .PHONY: bench-python

@@ -63,6 +63,7 @@ struct driver_site {
 struct driver_facts {
 	char isolation[16]; /* namespace, microvm-kvm, microvm-tcg */
 	char warning[256];  /* limits that cannot be enforced here, and why; empty when all can */
+	bool only_if_asked; /* it works, but not so well that `driver: auto` should take it */
 };
 
 struct driver_spec {
