@@ -7,7 +7,7 @@ import tempfile
 
 from harness import ROOT, slurp
 
-ROLES = ("sbxd", "worker", "janitor")
+ROLES = ("sbxd", "worker", "janitor", "image")
 SOURCES = ("lib", "shm", "wire", "supervisor", "worker", "drivers")
 
 
