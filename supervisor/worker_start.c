@@ -123,7 +123,9 @@ static int worker_send_boot(
 	int rc;
 
 	fill_boot(w->s, b, &boot);
-	(void)strlcpy(boot.user, stronger(m ? m->user : NULL, image->user), sizeof(boot.user));
+	/* An ordinary user's box has one uid: it can have none of the image's. */
+	(void)strlcpy(boot.user, stronger(m ? m->user : NULL, w->s->uid == 0 ? image->user : ""),
+	    sizeof(boot.user));
 	(void)strlcpy(boot.working_dir, stronger(m ? m->working_dir : NULL, image->working_dir),
 	    sizeof(boot.working_dir));
 	buf_init(&tail, CTL_TAIL_MAX);
