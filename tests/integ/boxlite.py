@@ -57,7 +57,7 @@ class Library:
 
     def boxes(self):
         """Those that a server has."""
-        return os.listdir(f"{self.server}/boxes") if os.path.isdir(f"{self.server}/boxes") else []
+        return [path.split("/")[-2] for path in glob.glob(f"{self.server}/boxes/*/config")]
 
     def remove(self):
         shutil.rmtree(self.dir, ignore_errors=True)

@@ -9,6 +9,10 @@
 #include "lib/fd.h"
 #include "lib/log.h"
 
+/* How often a box that was removed is looked for: 1.3 s in all. */
+#define GONE_FIRST_NS (10 * NS_PER_MS)
+#define GONE_LAST_NS (640 * NS_PER_MS)
+
 /* ---- call thread ---- */
 
 static int post_remove(struct ask *a, struct blx_error *error)
@@ -61,6 +65,30 @@ static int order_pull(struct program *p, struct eng_done *done, struct err *err)
 	return rc;
 }
 
+/* 0: there is no such box. Only that answer proves it: a removal that was accepted may be one
+   that a server has yet to do, or one that never happens. */
+static int prove_removed(struct program *p, const char *name, struct answer *got, struct err *err)
+{
+	struct ask a = {.what = "look for the removed box", .post = post_info, .later = true};
+
+	a.text = name;
+	for (uint64_t pause = GONE_FIRST_NS;; pause *= 2) {
+		struct err why = {0};
+		int rc;
+
+		*got = (struct answer){0};
+		rc = ask(p, &a, got, &why);
+		if (got->code == BLX_NOT_FOUND)
+			return 0;
+		if (rc < 0)
+			return err_set(err, why.code, "%s", why.text);
+		if (pause > GONE_LAST_NS || p->hung_up || clock_now_ns() + pause > p->deadline_ns)
+			return err_set(
+			    err, EBUSY, "remove the box: BoxLite says it did, and has it still");
+		program_pause(p, pause);
+	}
+}
+
 int order_remove_box(struct program *p, const char *name, struct eng_done *done, struct err *err)
 {
 	struct ask a = {.what = "remove the box", .post = post_remove, .later = true, .text = name};
@@ -68,6 +96,8 @@ int order_remove_box(struct program *p, const char *name, struct eng_done *done,
 	struct err why = {0};
 	int rc = ask(p, &a, &got, &why);
 
+	if (rc == 0)
+		rc = prove_removed(p, name, &got, &why);
 	if (rc == 0 || got.code == BLX_NOT_FOUND)
 		return 0;
 	ask_fail(&got, &why, done);

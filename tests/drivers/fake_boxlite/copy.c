@@ -22,11 +22,13 @@
 #include "tests/drivers/fake_boxlite/fake.h"
 #include "tests/drivers/fake_boxlite/proto.h"
 
+#define COPY_HEAD 4096
+
 /* Where to put it, and whose it is. */
 struct place {
 	int dir;
 	char name[NAME_MAX + 1];
-	bool half; /* only half of each file: a lie */
+	bool head; /* only the beginning of each file: a lie */
 };
 
 static int open_in(int root, const char *path, uint64_t flags)
@@ -80,7 +82,7 @@ static int copy_file(int from, const struct stat *st, const struct place *to)
 	fd = openat(to->dir, to->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	rc = copy_bytes(from, fd, to->half ? st->st_size / 2 : st->st_size);
+	rc = copy_bytes(from, fd, to->head ? COPY_HEAD : st->st_size);
 	(void)fchmod(fd, st->st_mode & 07777);
 	if (close(fd) < 0 && rc == 0)
 		rc = -errno;
@@ -239,7 +241,7 @@ static enum blx_code work_into(struct job *j)
 	if (code != BLX_OK)
 		return code;
 	be_boxes_root();
-	to.half = !strcmp(knob_text("copy", "whole", way, sizeof(way)), "half");
+	to.head = !strcmp(knob_text("copy", "whole", way, sizeof(way)), "head");
 	rc = access(j->a, F_OK) < 0 ? -errno : find_place(root, j->b, j->a, &to);
 	if (rc == 0 && is_other_tmpfs(root, to.dir))
 		code = error_set(

@@ -198,6 +198,30 @@ static int put_file(int dir, const char *name, const char *text)
 	return rc;
 }
 
+/* A box is there when it has a config. What one that was killed has half made or half removed is
+ * taken away by the next who makes or removes something. */
+static void take_half(int boxes)
+{
+	static const char *const files[] = {"made", "process", "sock", ".new"};
+	int copy = openat(boxes, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = copy < 0 ? NULL : fdopendir(copy);
+	int dir;
+
+	for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
+		if (e->d_name[0] == '.')
+			continue;
+		dir = openat(boxes, e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (dir >= 0 && faccessat(dir, "config", F_OK, 0) < 0) {
+			for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+				(void)unlinkat(dir, files[i], 0);
+			(void)unlinkat(boxes, e->d_name, AT_REMOVEDIR);
+		}
+		fd_close(&dir);
+	}
+	if (d)
+		(void)closedir(d);
+}
+
 enum blx_code record_make(
     struct runtime *rt, const struct options *o, struct record *out, struct blx_error *err)
 {
@@ -209,6 +233,8 @@ enum blx_code record_make(
 	enum blx_code code = BLX_STORAGE;
 
 	draw_id(id);
+	if (rc == 0)
+		take_half(boxes);
 	if (rc == 0 && mkdirat(boxes, id, 0700) < 0)
 		rc = -errno;
 	if (rc == 0)
@@ -235,16 +261,15 @@ void record_started(int dir)
 
 enum blx_code record_remove(struct runtime *rt, const struct record *r, struct blx_error *err)
 {
-	static const char *const files[] = {"config", "made", "process", "sock", ".new"};
 	int boxes = open_boxes(rt);
 	int dir = record_open(rt, r->id);
 	int rc = 0;
 
-	for (size_t i = 0; dir >= 0 && i < sizeof(files) / sizeof(files[0]); i++)
-		(void)unlinkat(dir, files[i], 0);
-	if (boxes >= 0 && unlinkat(boxes, r->id, AT_REMOVEDIR) < 0 && errno != ENOENT)
+	if (dir >= 0 && unlinkat(dir, "config", 0) < 0 && errno != ENOENT)
 		rc = -errno;
 	fd_close(&dir);
+	if (boxes >= 0)
+		take_half(boxes);
 	fd_close(&boxes);
 	return rc == 0 ? BLX_OK : error_sys(err, BLX_STORAGE, rc, "removing a box");
 }
