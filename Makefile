@@ -143,7 +143,8 @@ CTL_SRC := tools/answer.c \
 	tools/cli_shm.c tools/cli_show.c tools/cli_signals.c tools/cli_stream.c tools/cli_table.c \
 	tools/cli_terminal.c tools/cli_token.c tools/cli_transfer.c tools/cli_unpack.c tools/cli_view.c \
 	tools/doctor_access.c tools/doctor_cgroup.c tools/doctor_host.c tools/doctor_kernel.c tools/doctor_left.c \
-	tools/doctor_programs.c tools/gc_find.c tools/gc_holders.c tools/gc_remove.c tools/host_cgroup.c tools/host_cgroup_held.c \
+	tools/doctor_programs.c tools/gc_find.c tools/gc_holders.c tools/gc_judge.c tools/gc_remove.c \
+	tools/host_cgroup.c tools/host_cgroup_held.c \
 	tools/host_program.c tools/httpc.c tools/httpc_send.c tools/sbxctl.c tools/top_text.c tools/ws_client.c
 
 TOP_SRC := tools/sbxtop.c tools/top_act.c tools/top_app.c tools/top_batch.c tools/top_columns.c tools/top_cpu.c \
