@@ -17,6 +17,7 @@
 #include "wire/json.h"
 
 #define MCP_HOST_DIRS_MAX 16
+#define MCP_WORKSPACE "/mnt/user-data/workspace" /* where commands start in a box */
 
 /* What the command line and the environment say. Texts are theirs. */
 struct mcp_options {

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORKSPACE "/mnt/user-data/workspace" /* where commands start in a box */
 #define REST_MAX 12288U
 
 int mcp_arg_path(struct mcp_call *call, const char *given, struct err *err)
@@ -13,10 +12,10 @@ int mcp_arg_path(struct mcp_call *call, const char *given, struct err *err)
 	while (given && strncmp(given, "./", 2) == 0)
 		given += 2 + strspn(given + 2, "/");
 	if (!given || *given == '\0' || strcmp(given, ".") == 0)
-		call->key = strdup(WORKSPACE);
+		call->key = strdup(MCP_WORKSPACE);
 	else if (*given == '/')
 		call->key = strdup(given);
-	else if (asprintf(&call->key, "%s/%s", WORKSPACE, given) < 0)
+	else if (asprintf(&call->key, "%s/%s", MCP_WORKSPACE, given) < 0)
 		call->key = NULL;
 	return call->key ? 0 : err_sys(err, ENOMEM, "path");
 }

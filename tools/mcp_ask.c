@@ -52,16 +52,33 @@ static void on_body(void *ctx, const uint8_t *bytes, size_t n)
 	}
 }
 
-/* Whether what it says means that the box is gone, and not something in it. */
-static bool tells_of_loss(unsigned int status, const struct err *err)
+bool mcp_reason_is_loss(const char *reason)
 {
-	return status == 410 || (status == 404 && strncmp(err->text, "box not found", 13) == 0);
+	static const char *const losses[] = {"box_died", "worker_crashed", "stale_generation"};
+
+	for (size_t i = 0; i < sizeof(losses) / sizeof(losses[0]); i++) {
+		if (strcmp(reason, losses[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The box went before this was asked: nothing was begun, and once it can be begun anew. */
+static bool begin_anew(struct mcp_call *call, const struct err *err)
+{
+	if (call->status != 404 || strncmp(err->text, "box not found", 13) != 0)
+		return false;
+	mcp_box_lost(call->m, call->box);
+	if (call->asked > 1)
+		return false;
+	call->stage = MCP_CALL_BOX;
+	mcp_box_want(call->m); /* may end it */
+	return true;
 }
 
 static void on_end(void *ctx)
 {
 	struct mcp_call *call = ctx;
-	struct mcp *m = call->m;
 	struct err err;
 	int rc = 0;
 
@@ -70,8 +87,10 @@ static void on_end(void *ctx)
 		return;
 	}
 	(void)answer_error(call->status, buf_head(&call->answer), call->answer.len, &err);
-	if (tells_of_loss(call->status, &err))
-		mcp_box_lost(m, call->box);
+	if (begin_anew(call, &err))
+		return;
+	if (call->status == 410)
+		mcp_box_lost(call->m, call->box);
 	else if (call->tool->handler->refused)
 		rc = call->tool->handler->refused(call, call->status, &err);
 	if (rc <= 0)
@@ -131,6 +150,7 @@ int mcp_call_ask(struct mcp_call *call, const struct mcp_ask *ask, struct err *e
 	mcp_http_close(call->http);
 	call->http = NULL;
 	call->status = 0;
+	call->asked++;
 	call->box = call->m->box.serial;
 	buf_clear(&call->answer);
 	buf_init(&path, HTTP_HEAD_MAX / 2);

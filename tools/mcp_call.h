@@ -21,7 +21,7 @@ struct mcp_handler {
 
 	/* Takes call->args; sets call->key if it is in_turn. */
 	int (*begin)(struct mcp_call *call, struct err *err);
-	/* The box is there: asks the service, mcp_call_ask(). */
+	/* The box is there: asks the service, mcp_call_ask(). May be called twice. */
 	int (*ask)(struct mcp_call *call, struct err *err);
 	/* Part of the body of an answer that is a success; 1: no more is wanted. NULL: collected in
 	 * call->answer. */
@@ -63,10 +63,11 @@ struct mcp_call {
 	json_t *args;  /* owned; an object */
 	json_t *token; /* owned; for progress; NULL */
 	bool modern;
-	char *traceparent; /* owned; NULL */
-	char *key;	   /* owned; what has to be done in turn: a path in the box */
-	void *state;	   /* owned; the tool's */
-	unsigned int box;  /* the number of the box that it is about */
+	char *traceparent;  /* owned; NULL */
+	char *key;	    /* owned; what has to be done in turn: a path in the box */
+	void *state;	    /* owned; the tool's */
+	unsigned int box;   /* the number of the box that it is about */
+	unsigned int asked; /* how many requests it has made */
 	struct mcp_http *http;
 	unsigned int status; /* of the answer that is being read */
 	struct buf answer;
@@ -120,6 +121,9 @@ struct mcp_ask {
 
 /* A request about the box, on a connection of its own. 0 or -errno with *err. */
 int mcp_call_ask(struct mcp_call *call, const struct mcp_ask *ask, struct err *err);
+
+/* Whether an error's reason says that the box is not there any more. */
+bool mcp_reason_is_loss(const char *reason);
 
 /* ---- mcp_progress.c ---- */
 

@@ -11,7 +11,7 @@
 
 static const char instructions[] =
     "A Linux sandbox of its own: commands, files and background processes stay from call to call. "
-    "Relative paths start at /mnt/user-data/workspace, where commands run. Calls may overlap.";
+    "Relative paths start at " MCP_WORKSPACE ", where commands run. Calls may overlap.";
 
 static void put_capabilities(struct json_out *j)
 {

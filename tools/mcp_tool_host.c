@@ -89,6 +89,8 @@ static int upload_ask(struct mcp_call *call, struct err *err)
 	struct mcp_ask ask = {.method = "PUT", .body_fd = s->fd, .body_fd_len = s->len};
 	struct mcp_rest rest;
 
+	if (lseek(s->fd, 0, SEEK_SET) < 0)
+		return err_sys(err, errno, "%.150s on the host", s->host_path);
 	mcp_rest_init(&rest, "/fs/write", call);
 	return mcp_rest_ask(&rest, call, &ask, err);
 }

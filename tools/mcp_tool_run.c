@@ -23,6 +23,15 @@ struct run {
 	struct mcp_clip err;
 };
 
+static void run_drop(struct mcp_call *call)
+{
+	struct run *s = call->state;
+
+	cli_stream_free(&s->stream);
+	mcp_clip_free(&s->out);
+	mcp_clip_free(&s->err);
+}
+
 static int run_begin(struct mcp_call *call, struct err *err)
 {
 	struct run *s = call->state;
@@ -83,6 +92,7 @@ static int run_ask(struct mcp_call *call, struct err *err)
 	struct buf body;
 	int rc;
 
+	run_drop(call);
 	s->began = clock_now_ns();
 	cli_stream_init(&s->stream, take_output, call);
 	mcp_clip_init(&s->out, call->m->o->output_bytes);
@@ -175,6 +185,8 @@ static int run_end(struct mcp_call *call, struct err *err)
 	struct buf err_text;
 	int rc;
 
+	if (r->failed && mcp_reason_is_loss(r->reason))
+		mcp_box_lost(call->m, call->box);
 	if (r->failed)
 		return err_set(err, EIO, "%s (%s)", r->message, r->reason);
 	if (!r->known)
@@ -192,15 +204,6 @@ static int run_end(struct mcp_call *call, struct err *err)
 	buf_free(&err_text);
 	call->is_error = r->timed_out;
 	return rc < 0 ? mcp_no_room(rc, err) : 0;
-}
-
-static void run_drop(struct mcp_call *call)
-{
-	struct run *s = call->state;
-
-	cli_stream_free(&s->stream);
-	mcp_clip_free(&s->out);
-	mcp_clip_free(&s->err);
 }
 
 const struct mcp_handler mcp_run_command = {
