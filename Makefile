@@ -500,6 +500,7 @@ install: all
 	install -m 755 build/sbx-worker build/sbx-guest build/sbx-files $(DESTDIR)$(PREFIX)/libexec/sbxd
 	for s in 1 5 8; do install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man$$s docs/*.$$s; done
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/sbxd README.md docs/*.md docs/openapi.yaml
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/sbxd/guides docs/guides/*.md
 
 clean:
 	rm -rf build compile_commands.json
