@@ -3,9 +3,9 @@
 import json
 import os
 import shutil
+import subprocess
 import tempfile
 import unittest
-import urllib.request
 
 import test_boxlite
 from boxlite import BoxliteDaemon, BoxliteTest, Library
@@ -30,13 +30,11 @@ class OwnLibrary(Library):
         return super().config(False, more, **self.options, **options)
 
     def ask(self, method, path):
+        """Not through this process' sockets: the server need not be sbxd, and keeps to a contract of its own."""
         url = "/".join(filter(None, [self.options["url"], "v1", self.options.get("path_prefix"), path]))
-        request = urllib.request.Request(url, method=method)
-        if "api_key" in self.options:
-            request.add_header("Authorization", f"Bearer {self.options['api_key']}")
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(request, timeout=BOUND) as r:
-            return r.read()
+        head = f"Authorization: Bearer {self.options.get('api_key', '')}"
+        return subprocess.run(["curl", "-sSf", "--noproxy", "*", "-m", str(BOUND), "-H", "@-", "-X", method, url], input=head,
+                              stdout=subprocess.PIPE, text=True, check=True).stdout
 
     def boxes(self):
         names = [b["name"] or "" for b in json.loads(self.ask("GET", "boxes"))["boxes"]]
