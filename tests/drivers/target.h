@@ -5,6 +5,7 @@
 #ifndef SBXD_TESTS_DRIVERS_TARGET_H
 #define SBXD_TESTS_DRIVERS_TARGET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "drivers/driver.h"
@@ -20,6 +21,7 @@
 
 struct target {
 	const char *name;
+	const char *variable; /* it is there only where this is in the environment; NULL: always */
 	const char *driver;
 	const char *image;
 	unsigned int traits;
@@ -34,5 +36,7 @@ struct target {
 
 /* The n-th, or NULL past the last. */
 const struct target *target_at(unsigned int n);
+
+bool target_is_there(const struct target *t);
 
 #endif
