@@ -101,6 +101,8 @@ const struct config_key config_keys[CONFIG_KEYS] = {
 	DEFAULT(LIMIT_EXECUTION_SECONDS), NULL, true},
     {"limits.execution_keep_seconds", CONFIG_SECONDS, AT(limits.execution_keep_ns), 0, DAY,
 	DEFAULT(LIMIT_EXECUTION_SECONDS), NULL, true},
+    {"limits.operation_stall_timeout", CONFIG_SECONDS, AT(limits.operation_stall_ns), 0, DAY,
+	DEFAULT(LIMIT_STALL_SECONDS), NULL, true},
 
     /* Above the ranges that login.defs gives to users and, with max_boxes at its greatest, up to
      * the end of what systemd leaves to containers. */

@@ -12,6 +12,7 @@
 #include "lib/fd.h"
 #include "lib/log.h"
 #include "worker/conn.h"
+#include "worker/op.h"
 
 static struct box *box_of(struct service *s)
 {
@@ -180,6 +181,7 @@ static void box_on_beat(struct report *r, bool last)
 		service_trim(&b->service);
 		b->pulse.quiet = 0;
 	} else {
+		op_beat(&b->service);
 		box_check_pulse(b);
 	}
 }
