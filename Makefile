@@ -40,8 +40,10 @@ say = $(if $(V),,@echo '  $(1)	$@')
 
 # ---- sources -------------------------------------------------------------------------------------------------------
 
-LIB_SRC := lib/buf.c lib/clock.c lib/env.c lib/err.c lib/fault.c lib/fd.c lib/log.c lib/loop.c lib/proc.c lib/utf8.c
-DIGEST_SRC := lib/digest.c lib/identity.c lib/paths.c
+LIB_SRC := lib/buf.c lib/clock.c lib/env.c lib/err.c lib/fault.c lib/fd.c \
+	lib/image_ref.c \
+	lib/log.c lib/loop.c lib/proc.c lib/utf8.c
+DIGEST_SRC := lib/digest.c lib/digest_random.c lib/identity.c lib/paths.c
 SHM_SRC := shm/event.c shm/hist.c shm/index.c shm/lease.c shm/names.c shm/reader.c shm/repair.c shm/ring.c \
 	shm/scope_lock.c shm/segment.c shm/segment_attach.c shm/segment_check.c shm/segment_rebuild.c \
 	shm/segment_validate.c shm/slot.c shm/warm.c
@@ -51,6 +53,20 @@ WIRE_SRC := wire/agent.c wire/api_error.c wire/base64.c wire/control.c wire/entr
 	wire/tar_head.c \
 	wire/websocket.c wire/websocket_handshake.c
 DRIVER_SRC := drivers/driver_site.c \
+	drivers/image/jail.c \
+	drivers/image/jail_root.c \
+	drivers/image/manifest.c \
+	drivers/image/note.c \
+	drivers/image/pull.c \
+	drivers/image/pull_fetch.c \
+	drivers/image/pull_layout.c \
+	drivers/image/pull_unpack.c \
+	drivers/image/root.c \
+	drivers/image/run.c \
+	drivers/image/settings.c \
+	drivers/image/store.c \
+	drivers/image/tree.c \
+	drivers/image/trim.c \
 	drivers/record.c \
 	drivers/boxlite/boxlite.c \
 	drivers/boxlite/engine.c \
@@ -65,7 +81,34 @@ DRIVER_SRC := drivers/driver_site.c \
 	drivers/namespace/layer_note.c drivers/namespace/namespace.c drivers/namespace/prepare.c \
 	drivers/namespace/probe.c drivers/namespace/rootfs.c drivers/namespace/site.c drivers/namespace/start.c \
 	drivers/namespace/start_setup.c \
-	drivers/namespace/sweep.c drivers/namespace/userns.c drivers/registry.c
+	drivers/namespace/sweep.c drivers/namespace/userns.c drivers/registry.c \
+	drivers/qemu/args.c \
+	drivers/qemu/boot.c \
+	drivers/qemu/child.c \
+	drivers/qemu/child_root.c \
+	drivers/qemu/cpio.c \
+	drivers/qemu/driver.c \
+	drivers/qemu/image.c \
+	drivers/qemu/kernel.c \
+	drivers/qemu/kernel_find.c \
+	drivers/qemu/launch.c \
+	drivers/qemu/lz4.c \
+	drivers/qemu/machine.c \
+	drivers/qemu/modules.c \
+	drivers/qemu/opens.c \
+	drivers/qemu/plan.c \
+	drivers/qemu/prepare.c \
+	drivers/qemu/probe.c \
+	drivers/qemu/program.c \
+	drivers/qemu/qmp.c \
+	drivers/qemu/site.c \
+	drivers/qemu/start.c \
+	drivers/qemu/store.c \
+	drivers/qemu/sweep.c \
+	drivers/qemu/talk.c \
+	drivers/qemu/template.c \
+	drivers/qemu/template_make.c \
+	lib/digest.c
 BOXLITE_SRC := \
 	drivers/boxlite/errors.c \
 	drivers/boxlite/program/abi.c \
@@ -84,7 +127,9 @@ BOXLITE_SRC := \
 	drivers/boxlite/program/text64.c
 WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worker/agent_pipe.c \
 	worker/agent_pour.c worker/arg_limits.c \
-	worker/boot.c worker/box.c worker/box_adopt.c worker/box_check.c worker/box_end.c worker/box_stop.c \
+	worker/boot.c worker/box.c worker/box_adopt.c worker/box_check.c worker/box_end.c \
+	worker/box_park.c \
+	worker/box_stop.c \
 	worker/command_request.c worker/confine.c worker/confine_filter.c worker/conn.c worker/conn_body.c \
 	worker/conn_open.c worker/conn_reply.c worker/conn_upgrade.c worker/conn_ws.c worker/control_link.c \
 	worker/coro.c worker/exec.c worker/exec_api.c worker/exec_attach.c worker/exec_keep.c \
@@ -95,7 +140,9 @@ WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worke
 	worker/exec_start.c worker/files_download.c worker/files_glob.c worker/files_grep.c \
 	worker/files_helper.c worker/files_json.c worker/files_list.c worker/files_path.c worker/files_path_request.c \
 	worker/files_query.c worker/files_read.c worker/files_remove.c worker/files_tar.c worker/files_upload.c \
-	worker/files_walk.c worker/files_write.c worker/janitor.c worker/offline.c worker/op.c worker/report.c worker/route.c \
+	worker/files_walk.c worker/files_write.c \
+	worker/image_order.c \
+	worker/janitor.c worker/offline.c worker/op.c worker/report.c worker/route.c \
 	worker/run.c worker/run_buffer.c worker/run_request.c worker/run_stream.c worker/service.c \
 	worker/tar_in.c worker/tar_in_member.c worker/tar_out.c
 POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_due.c supervisor/pool_lease.c \
@@ -112,11 +159,16 @@ CONFIG_SRC := supervisor/config.c supervisor/config_env.c \
 	supervisor/yaml_file.c
 SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_box.c supervisor/api_box_end.c \
 	supervisor/api_box_list.c supervisor/api_box_order.c supervisor/api_config.c supervisor/api_events.c \
-	supervisor/api_images.c supervisor/api_make.c supervisor/api_me.c supervisor/api_metrics.c \
+	supervisor/api_images.c \
+	supervisor/api_images_change.c \
+	supervisor/api_make.c supervisor/api_me.c supervisor/api_metrics.c \
 	supervisor/api_openmetrics.c supervisor/api_pool.c supervisor/api_spec.c supervisor/api_unsupported.c \
 	supervisor/auth.c supervisor/client.c supervisor/client_handover.c supervisor/client_read.c \
 	supervisor/client_reply.c supervisor/client_stream.c supervisor/client_tcp.c supervisor/driver_start.c \
-	supervisor/idempotency.c supervisor/images.c supervisor/janitor_link.c supervisor/lifecycle.c \
+	supervisor/idempotency.c \
+	supervisor/image_job.c \
+	supervisor/image_wait.c \
+	supervisor/images.c supervisor/janitor_link.c supervisor/lifecycle.c \
 	supervisor/listen.c supervisor/listen_tcp.c supervisor/listen_unix.c supervisor/make_request.c \
 	supervisor/making.c supervisor/notify.c supervisor/perform.c \
 	supervisor/perform_clean.c \
@@ -127,7 +179,10 @@ SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_bo
 GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_path.c guest/file_pour.c \
 	guest/file_read.c guest/file_sync.c guest/file_target.c guest/file_write.c guest/kill.c guest/mux.c \
 	guest/mux_input.c guest/mux_receive.c guest/out.c guest/path.c guest/relay.c guest/shim.c guest/shim_run.c guest/sink.c \
-	guest/stop.c guest/sys_clone.c guest/text.c guest/tree.c guest/users.c
+	guest/stop.c guest/sys_clone.c guest/text.c guest/tree.c guest/users.c \
+	guest/vm.c \
+	guest/vm_root.c \
+	guest/vm_wake.c
 FILES_SRC := guest/files/emit.c guest/files/glob.c guest/files/grep.c guest/files/ignore.c guest/files/lines.c \
 	guest/files/list.c guest/files/match.c guest/files/options.c guest/files/pack.c guest/files/pack_file.c \
 	guest/files/pack_links.c guest/files/regex.c guest/files/remove.c guest/files/root.c guest/files/unpack.c \
@@ -138,11 +193,14 @@ CTL_SRC := tools/answer.c \
 	tools/cli_cat.c tools/cli_command.c tools/cli_complete.c tools/cli_complete_box.c tools/cli_complete_read.c \
 	tools/cli_completion.c tools/cli_cp.c tools/cli_cp_in.c tools/cli_cp_out.c tools/cli_doctor.c \
 	tools/cli_events.c tools/cli_events_ask.c tools/cli_files.c tools/cli_gc.c tools/cli_grid.c tools/cli_help.c \
+	tools/cli_image.c \
+	tools/cli_image_pull.c \
 	tools/cli_options.c tools/cli_pack.c tools/cli_pack_links.c tools/cli_place.c tools/cli_pool.c \
 	tools/cli_print.c tools/cli_progress.c tools/cli_ps.c tools/cli_run.c tools/cli_search.c tools/cli_session.c \
 	tools/cli_shm.c tools/cli_show.c tools/cli_signals.c tools/cli_stream.c tools/cli_table.c \
 	tools/cli_terminal.c tools/cli_token.c tools/cli_transfer.c tools/cli_unpack.c tools/cli_view.c \
-	tools/dial.c tools/doctor_access.c tools/doctor_cgroup.c tools/doctor_host.c tools/doctor_kernel.c tools/doctor_left.c \
+	tools/dial.c tools/doctor_access.c tools/doctor_cgroup.c tools/doctor_host.c \
+	tools/doctor_images.c tools/doctor_kernel.c tools/doctor_left.c \
 	tools/doctor_programs.c tools/gc_find.c tools/gc_holders.c tools/gc_judge.c tools/gc_remove.c \
 	tools/host_cgroup.c tools/host_cgroup_held.c \
 	tools/host_program.c tools/httpc.c tools/httpc_send.c tools/sbxctl.c tools/top_text.c tools/ws_client.c
@@ -189,7 +247,9 @@ BENCH_SRC := tools/bench_acquire.c tools/bench_base.c tools/bench_box.c tools/be
 	tools/bench_client.c tools/bench_compare.c tools/bench_counter.c tools/bench_daemon.c tools/bench_dir.c \
 	tools/bench_end.c tools/bench_events.c tools/bench_exec.c tools/bench_fault.c tools/bench_files.c \
 	tools/bench_flat.c tools/bench_fleet.c tools/bench_http.c tools/bench_keeper.c tools/bench_limits.c \
-	tools/bench_options.c tools/bench_peer.c tools/bench_plan.c tools/bench_plot.c tools/bench_ratios.c tools/bench_recovery.c \
+	tools/bench_options.c tools/bench_peer.c tools/bench_plan.c tools/bench_plot.c \
+	tools/bench_qemu.c \
+	tools/bench_ratios.c tools/bench_recovery.c \
 	tools/bench_restart.c tools/bench_row.c tools/bench_rows.c tools/bench_run.c tools/bench_samples.c tools/bench_scale.c \
 	tools/bench_summarize.c tools/bench_summary.c tools/bench_table.c tools/bench_tar.c tools/bench_top.c \
 	tools/bench_turn.c tools/bench_turns.c tools/sbxbench.c
@@ -487,11 +547,18 @@ check: deps
 check-built: $(UNIT_BIN) $(CHK)/conformance $(CHK)/pool_sim check-programs $(call chk,$(FUZZ_SRC))
 check-programs: $(CHECK_PROGRAMS)
 
-conformance: $(CHK)/conformance check-programs fake-boxlite
-	$(Q)SBX_GUEST=$(CHK)/sbx-guest SBX_FILES=$(CHK)/sbx-files SBX_WORKER=$(CHK)/sbx-worker $(CHK)/conformance
+# What micro-VMs are tested with. Without a kernel (no network, and none in build/) their tests are skipped.
+GUEST_ENV = SBX_ROOT=$(CURDIR)/build/guest-root SBX_KERNEL=$(CURDIR)/$(shell tools/guest_kernel.sh build/guest-kernel)
 
-integ: check-programs $(FAKE_LIBS)
-	$(Q)cd tests/integ && SBX_SAN=$(SAN) SBX_BUILD=$(CURDIR)/$(CHK) \
+build/guest-root: tests/qemu/make_root.sh
+	$(call say,MAKE)
+	$(Q)rm -rf $@ && $< $@
+
+conformance: $(CHK)/conformance check-programs fake-boxlite build/guest-root
+	$(Q)$(GUEST_ENV) SBX_GUEST=$(CHK)/sbx-guest SBX_FILES=$(CHK)/sbx-files SBX_WORKER=$(CHK)/sbx-worker $(CHK)/conformance
+
+integ: check-programs $(FAKE_LIBS) build/guest-root
+	$(Q)cd tests/integ && $(GUEST_ENV) SBX_SAN=$(SAN) SBX_BUILD=$(CURDIR)/$(CHK) \
 		python3 -m unittest $(if $(V),-v) $(or $(TEST),$(INTEG))
 
 # sbxd under valgrind, over the integration tests whose daemon is not restarted (tests/valgrind/pidfd.c says why).
@@ -563,8 +630,8 @@ deps:
 # A fixed selection, written to docs/benchmarks.md and quoted in README.md; SCOPES=10,100: so many, and not up to 10,000.
 # WHAT="restart flat": those sections of `sbxbench ratios`, printed, with BOXES= boxes.
 .PHONY: bench
-bench: all
-	$(Q)$(if $(WHAT),build/sbxbench ratios $(if $(BOXES),--boxes $(BOXES)) $(WHAT),tools/benchmarks.sh $(if $(SCOPES),--scopes $(SCOPES)))
+bench: all $(if $(filter qemu,$(WHAT)),build/guest-root)
+	$(Q)$(if $(WHAT),$(if $(filter qemu,$(WHAT)),$(GUEST_ENV) )build/sbxbench ratios $(if $(BOXES),--boxes $(BOXES)) $(WHAT),tools/benchmarks.sh $(if $(SCOPES),--scopes $(SCOPES)))
 
 # What a call of the Python client costs over the bare round trip; fails past 200 us.
 .PHONY: bench-python

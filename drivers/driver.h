@@ -47,6 +47,8 @@ struct driver_site {
 	uint32_t uid_base; /* host uids for boxes: box n has uid_base + n * DRIVER_UIDS ...; 0: none
 			      (not root) */
 	int prepared;	   /* start(), prepare(): the memfd of what is prepared for the image */
+	const char *root;  /* prepare() of a driver that is `rooted`: the directory that holds the
+			      image's root; NULL for `host` */
 	struct driver_options options; /* janitor only: start() finds in prepared what it needs */
 	void (*busy)(void *ctx); /* janitor, may be NULL: to be called every few seconds by what
 				    takes long and gets on, as prepare() with an image to fetch */
@@ -61,6 +63,7 @@ struct driver_site {
 struct driver_facts {
 	char isolation[16]; /* namespace, microvm-kvm, microvm-tcg */
 	char warning[256];  /* limits that cannot be enforced here, and why; empty when all can */
+	bool only_if_asked; /* it works, but not so well that `driver: auto` should take it */
 };
 
 struct driver_spec {
@@ -100,6 +103,13 @@ struct driver {
 	 * `driver: auto`, which takes the first driver that says yes, and then can.
 	 */
 	bool (*takes)(const char *image);
+
+	/*
+	 * It makes boxes of root directories, and knows nothing of images: whoever calls prepare()
+	 * has found the one of the image (drivers/image/root.h), and keeps it as long as there may
+	 * be boxes of it. A driver that is not pulls images itself.
+	 */
+	bool rooted;
 
 	/* Janitor. Can this host run it? 0 with *facts filled, or -errno with what is missing and
 	 * how to mend it. */

@@ -1,5 +1,6 @@
 /*
- * digest: SHA-256 and random identifiers, from OpenSSL. sbxd and sbxctl only.
+ * digest: SHA-256 and random identifiers, from OpenSSL. sbxd and sbxctl; of drivers only what
+ * digest.c has.
  */
 #ifndef SBXD_LIB_DIGEST_H
 #define SBXD_LIB_DIGEST_H

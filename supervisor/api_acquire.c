@@ -12,6 +12,7 @@
 #include "supervisor/api_box.h"
 #include "supervisor/api_spec.h"
 #include "supervisor/client.h"
+#include "supervisor/image_wait.h"
 #include "supervisor/routes.h"
 #include "supervisor/sbxd.h"
 
@@ -66,7 +67,8 @@ static int choose_identity(struct sbxd *s, const struct acquire_args *a, struct 
 	return 0;
 }
 
-static void acquire(struct sbxd *s, struct client *c, const struct acquire_args *a)
+/* body: what the texts of *a are part of. */
+static void acquire(struct sbxd *s, struct client *c, const struct acquire_args *a, json_t *body)
 {
 	struct pool_request r = {
 	    .req = client_req(c),
@@ -94,7 +96,7 @@ static void acquire(struct sbxd *s, struct client *c, const struct acquire_args 
 	if (a->release_on_disconnect)
 		client_mark_tied(c);
 	client_wait(c); /* the pool may answer at once: when its actions are performed */
-	pool_acquire(s->pool, loop_now(s->loop), &r);
+	image_wait_acquire(s, &r, body);
 }
 
 void api_acquire(struct sbxd *s, struct client *c, const struct route_call *call)
@@ -108,7 +110,7 @@ void api_acquire(struct sbxd *s, struct client *c, const struct route_call *call
 	else if (parse_args(body, &args, &err) < 0)
 		client_reply_error(c, API_INVALID_ARGUMENT, err.text);
 	else
-		acquire(s, c, &args);
+		acquire(s, c, &args, body);
 	json_decref(body);
 }
 

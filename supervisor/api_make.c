@@ -14,6 +14,7 @@
 #include "supervisor/api_spec.h"
 #include "supervisor/client.h"
 #include "supervisor/idempotency.h"
+#include "supervisor/image_wait.h"
 #include "supervisor/making.h"
 #include "supervisor/routes.h"
 #include "supervisor/sbxd.h"
@@ -85,8 +86,8 @@ static int draw(struct sbxd *s, struct pool_request *q)
 	return 0;
 }
 
-/* 0, then the client waits; or -errno with *e and *err. */
-static int begin(struct sbxd *s, struct client *c, const struct make_request *r,
+/* 0, then the client waits; or -errno with *e and *err. body: what the texts of *r are part of. */
+static int begin(struct sbxd *s, struct client *c, const struct make_request *r, json_t *body,
     struct idempotent *key, enum api_error *e, struct err *err)
 {
 	struct pool_request q = {
@@ -119,13 +120,13 @@ static int begin(struct sbxd *s, struct client *c, const struct make_request *r,
 		return err_set(err, -rc, "out of memory");
 	FAULT_POINT("sbxd.make.begun");
 	q.req = m->req;
-	pool_acquire(s->pool, loop_now(s->loop), &q);
+	image_wait_acquire(s, &q, body);
 	return 0;
 }
 
 /* key "": none. */
-static void make(struct sbxd *s, struct client *c, const struct make_request *r, const char *key,
-    const uint8_t digest[DIGEST_LEN])
+static void make(struct sbxd *s, struct client *c, const struct make_request *r, json_t *body,
+    const char *key, const uint8_t digest[DIGEST_LEN])
 {
 	struct idempotent *known = NULL;
 	struct err err = {0};
@@ -139,7 +140,7 @@ static void make(struct sbxd *s, struct client *c, const struct make_request *r,
 		    c, API_TOO_MANY, "too many requests with an Idempotency-Key are under way");
 		return;
 	}
-	if (begin(s, c, r, known, &e, &err) == 0)
+	if (begin(s, c, r, body, known, &e, &err) == 0)
 		return;
 	if (known)
 		idempotency_forget(s->idempotency, known);
@@ -176,7 +177,7 @@ void api_make_box(struct sbxd *s, struct client *c, const struct route_call *cal
 	if (!body || make_request_take(body, &r, &e, &err) < 0)
 		client_reply_error(c, e, err.text);
 	else
-		make(s, c, &r, key, digest);
+		make(s, c, &r, body, key, digest);
 	json_decref(body);
 }
 

@@ -6,16 +6,16 @@
 #include <string.h>
 
 #include "lib/digest.h"
+#include "lib/image_ref.h"
 #include "supervisor/client.h"
 #include "supervisor/sbxd.h"
 
-#define SPEC_HOST "host" /* the image that shows the host's own system */
-
-/* A root directory as image shows what is in it, and the configuration may have chosen one so that
- * it is all that is shown. */
-static bool shows_host(const char *image)
+/* A directory as image shows what is in it, and the configuration may have chosen one so that it is
+ * all that is shown. So does a layout: whoever names one has it read as root. */
+static bool shows_host(const struct image_ref *ref)
 {
-	return image[0] == '/' || !strcmp(image, SPEC_HOST);
+	return ref->kind == IMAGE_KIND_HOST || ref->kind == IMAGE_KIND_DIR ||
+	       ref->kind == IMAGE_KIND_OCI;
 }
 
 int api_spec_digest(struct pool_spec *spec)
@@ -35,14 +35,17 @@ int api_spec_choose(const struct sbxd *s, const struct client *c, const char *im
     struct pool_spec *out, enum api_error *e, struct err *err)
 {
 	struct pool_spec spec = s->spec;
+	struct image_ref ref;
 
 	*e = API_INVALID_ARGUMENT;
 	if (image && (!*image || strlen(image) >= sizeof(spec.image)))
 		return err_set(
 		    err, EINVAL, "\"image\": 1 to %zu bytes are expected", sizeof(spec.image) - 1);
 	if (image && strcmp(image, spec.image) != 0) {
+		if (image_ref_parse(image, &ref, err) < 0)
+			return -EINVAL;
 		*e = API_PERMISSION_DENIED;
-		if (shows_host(image) && !client_is_admin(c))
+		if (shows_host(&ref) && !client_is_admin(c))
 			return err_set(err, EPERM,
 			    "\"image\": only root, sbxd's own user and admin_group may choose a "
 			    "directory of the host other than %s",

@@ -9,6 +9,8 @@
 
 #include "lib/fd.h"
 #include "supervisor/client_int.h"
+#include "supervisor/image_job.h"
+#include "supervisor/image_wait.h"
 #include "supervisor/making.h"
 
 struct clients *clients_create(struct sbxd *s, uint32_t max)
@@ -154,6 +156,8 @@ void client_close(struct client *c)
 	if (c->state == CLIENT_WAITING) {
 		pool_client_gone(s->pool, loop_now(s->loop), client_req(c));
 		making_client_gone(s, client_req(c));
+		image_wait_gone(s, client_req(c));
+		image_job_unhook(s, client_req(c));
 	}
 	if (c->tied)
 		pool_conn_gone(s->pool, loop_now(s->loop), c->cookie);

@@ -116,6 +116,10 @@ void client_stream_begin(struct client *c, const char *content_type, struct clie
 /* There is more to say than at the last STREAM_IDLE. Closes nothing. */
 void client_stream_pump(struct client_stream *st);
 
+/* The stream ends with what st->fill() says now, which is STREAM_END; st may be gone when this
+ * returns. */
+void client_stream_end(struct client_stream *st);
+
 /* Its leases may be tied to this connection: tell the pool when it ends. */
 void client_mark_tied(struct client *c);
 

@@ -148,6 +148,14 @@ void client_stream_pump(struct client_stream *st)
 		(void)go_on(st->client, false);
 }
 
+void client_stream_end(struct client_stream *st)
+{
+	struct client *c = st->client;
+
+	if (!(c->watch.events & EPOLLOUT) && go_on(c, false) == STREAM_END)
+		end_stream(c);
+}
+
 void client_stream_ready(struct client *c)
 {
 	if (go_on(c, false) == STREAM_END)

@@ -37,6 +37,13 @@ enum config_network {
 	CONFIG_NETWORKS,
 };
 
+enum config_accel {
+	CONFIG_ACCEL_AUTO,
+	CONFIG_ACCEL_KVM,
+	CONFIG_ACCEL_TCG,
+	CONFIG_ACCELS,
+};
+
 /* An address to listen on. */
 struct config_listen {
 	bool set;
@@ -103,12 +110,19 @@ struct config {
 
 	struct config_limits limits;
 
+	uint64_t images_cache_mib;
+	uint64_t images_pull_timeout_ns;
+	char images_auth_file[CONFIG_PATH_LEN];		 /* "": none */
+	char images_insecure_registries[CONFIG_TEXT_LEN]; /* with commas between */
+
 	uint32_t namespace_uid_base; /* host uids of boxes begin here, when run as root */
 
 	char qemu_binary[CONFIG_PATH_LEN]; /* "": found in PATH */
 	char qemu_kernel[CONFIG_PATH_LEN];
-	char qemu_initrd[CONFIG_PATH_LEN];
-	char qemu_accel[CONFIG_TEXT_LEN];
+	char qemu_modules[CONFIG_PATH_LEN]; /* "": those of the kernel's package */
+	uint32_t qemu_accel;		    /* enum config_accel */
+	char qemu_cpu[CONFIG_TEXT_LEN];	    /* "": the host's, or all that can be emulated */
+	uint32_t qemu_templates;	    /* 0: each box boots */
 
 	char boxlite_library[CONFIG_PATH_LEN]; /* "": the loader's search path */
 	char boxlite_home[CONFIG_PATH_LEN];    /* "": in the state directory */

@@ -6,8 +6,8 @@
 
 #include "supervisor/config_table.h"
 
-/* The sections that are told, each a driver's. */
-static const char *const sections[] = {"boxlite.", "qemu."};
+/* The sections that are told: each a driver's, or the image store's. */
+static const char *const sections[] = {"boxlite.", "images.", "qemu."};
 
 static bool is_told(const struct config_key *key)
 {

@@ -37,6 +37,13 @@ static const char *const network_names[] = {
     [CONFIG_NETWORKS] = NULL,
 };
 
+static const char *const accel_names[] = {
+    [CONFIG_ACCEL_AUTO] = "auto",
+    [CONFIG_ACCEL_KVM] = "kvm",
+    [CONFIG_ACCEL_TCG] = "tcg",
+    [CONFIG_ACCELS] = NULL,
+};
+
 static const char *const switch_names[] = {"false", "true", NULL};
 static const char *const ability_names[] = {"disabled", "enabled", NULL};
 
@@ -104,6 +111,14 @@ const struct config_key config_keys[CONFIG_KEYS] = {
     {"limits.operation_stall_timeout", CONFIG_SECONDS, AT(limits.operation_stall_ns), 0, DAY,
 	DEFAULT(LIMIT_STALL_SECONDS), NULL, true},
 
+    {"images.cache_mib", CONFIG_SIZE, AT(images_cache_mib), 1, MIB *MIB, "16384", NULL, false},
+    {"images.pull_timeout", CONFIG_SECONDS, AT(images_pull_timeout_ns), NS_PER_S, DAY, "600", NULL,
+	false},
+    {"images.auth_file", CONFIG_FILE, AT(images_auth_file), 0, SIZE(images_auth_file), "", NULL,
+	false},
+    {"images.insecure_registries", CONFIG_TEXT, AT(images_insecure_registries), 0,
+	SIZE(images_insecure_registries), "", NULL, false},
+
     /* Above the ranges that login.defs gives to users and, with max_boxes at its greatest, up to
      * the end of what systemd leaves to containers. */
     {"namespace.uid_base", CONFIG_UINT, AT(namespace_uid_base), 65536, 0xfffeffffU, "805306368",
@@ -111,8 +126,10 @@ const struct config_key config_keys[CONFIG_KEYS] = {
 
     {"qemu.binary", CONFIG_FILE, AT(qemu_binary), 0, SIZE(qemu_binary), "", NULL, false},
     {"qemu.kernel", CONFIG_FILE, AT(qemu_kernel), 0, SIZE(qemu_kernel), "", NULL, false},
-    {"qemu.initrd", CONFIG_FILE, AT(qemu_initrd), 0, SIZE(qemu_initrd), "", NULL, false},
-    {"qemu.accel", CONFIG_TEXT, AT(qemu_accel), 0, SIZE(qemu_accel), "", NULL, false},
+    {"qemu.modules", CONFIG_FILE, AT(qemu_modules), 0, SIZE(qemu_modules), "", NULL, false},
+    {"qemu.accel", CONFIG_ENUM, AT(qemu_accel), 0, 0, "auto", accel_names, false},
+    {"qemu.cpu", CONFIG_TEXT, AT(qemu_cpu), 0, SIZE(qemu_cpu), "", NULL, false},
+    {"qemu.templates", CONFIG_ENUM, AT(qemu_templates), 0, 0, "true", switch_names, false},
 
     {"boxlite.library", CONFIG_FILE, AT(boxlite_library), 0, SIZE(boxlite_library), "", NULL,
 	false},
@@ -130,7 +147,7 @@ const struct config_key config_keys[CONFIG_KEYS] = {
 
 _Static_assert(SIZE(image) <= SHM_IMAGE_LEN, "an image fits its slot");
 
-static const char *const sections[] = {"limits", "namespace", "qemu", "boxlite"};
+static const char *const sections[] = {"limits", "images", "namespace", "qemu", "boxlite"};
 
 /* So that the sandbox: block of a DeerFlow configuration can be given as it is. Not among them is
  * what would change a box and that we do not do, as `mounts`. */

@@ -5,14 +5,17 @@
 #include "supervisor/driver_start.h"
 
 #include <bsd/string.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "lib/clock.h"
 #include "lib/fault.h"
 #include "lib/fd.h"
 #include "lib/log.h"
+#include "supervisor/image_job.h"
 #include "supervisor/images.h"
 #include "supervisor/janitor_link.h"
+#include "supervisor/notify.h"
 #include "supervisor/programs.h"
 #include "supervisor/reconcile.h"
 #include "supervisor/restore.h"
@@ -24,28 +27,48 @@ struct awaited {
 	struct ctl_done answer;
 };
 
-static void on_ordered(struct sbxd *s, void *ctx, const struct ctl_done *done)
+static void on_ordered(
+    struct sbxd *s, void *ctx, const struct ctl_done *done, struct janitor_more *more)
 {
 	struct awaited *a = ctx;
 
 	(void)s;
+	(void)more;
 	a->answer = *done;
 	a->done = true;
 }
 
-static void on_image_ready(struct sbxd *s, uint64_t ctx, int prepared, const struct ctl_done *done)
+static void on_image_ready(
+    struct sbxd *s, uint64_t ctx, int prepared, const struct ctl_done *done, enum api_error error)
 {
 	(void)prepared;
-	on_ordered(s, (void *)(uintptr_t)ctx, done);
+	(void)error;
+	on_ordered(s, (void *)(uintptr_t)ctx, done, NULL);
 }
 
-/* Bounded: the janitor's link answers in any case. */
+/* Bounded: the janitor's link, and what pulls images, answer in any case. A service manager is told
+ * that a pull may take longer than it would wait. */
+static void on_start_up(struct sbxd *s)
+{
+	struct ctl_progress p;
+	char text[320];
+
+	if (!image_job_progress(s, s->config.image, &p))
+		return;
+	(void)snprintf(text, sizeof(text),
+	    "EXTEND_TIMEOUT_USEC=30000000\nSTATUS=image %s: %s, %llu of %llu MiB", s->config.image,
+	    p.stage, (unsigned long long)(p.done >> 20), (unsigned long long)(p.total >> 20));
+	notify_send(text);
+}
+
 static int await(struct sbxd *s, struct awaited *a, struct err *err)
 {
 	int rc = 0;
 
-	while (rc == 0 && !a->done)
+	while (rc == 0 && !a->done) {
 		rc = loop_step(s->loop, NS_PER_S);
+		on_start_up(s);
+	}
 	if (rc < 0)
 		return err_sys(err, -rc, "wait for the janitor");
 	if (a->answer.code)
@@ -108,6 +131,21 @@ static int prepare_image(struct sbxd *s, struct err *err)
 	return 0;
 }
 
+static void on_swept(
+    struct sbxd *s, uint64_t ctx, const struct ctl_done *done, const json_t *result)
+{
+	(void)s;
+	(void)ctx;
+	(void)done; /* it is logged; the next pull tries again */
+	(void)result;
+}
+
+/* What pulls have left that died. Nobody waits for it. */
+static void sweep_images(struct sbxd *s)
+{
+	(void)image_job_order(s, CTL_IMAGE_SWEEP, "", &(struct image_hook){.done = on_swept});
+}
+
 int driver_begin(struct sbxd *s, struct err *err)
 {
 	uint32_t alive;
@@ -126,6 +164,7 @@ int driver_begin(struct sbxd *s, struct err *err)
 	if (alive)
 		log_info("%u boxes of the last supervisor live on", alive);
 	reconcile_strays(s);
+	sweep_images(s);
 	FAULT_POINT("sbxd.start.restored");
 	rc = clean_up(s, err);
 	if (rc == 0 && !s->shutting_down &&

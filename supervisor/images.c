@@ -1,6 +1,7 @@
 /*
  * images: what the driver prepared for each image in use. Runs in sbxd; when sbxd dies its
- * successor has the images prepared anew, and live boxes need theirs no more.
+ * successor has the images prepared anew, and live boxes need theirs no more: their workers hold
+ * what they are made of.
  */
 #include "supervisor/images.h"
 
@@ -13,7 +14,9 @@
 #include <sys/mman.h>
 
 #include "lib/fd.h"
+#include "lib/image_ref.h"
 #include "lib/log.h"
+#include "supervisor/image_job.h"
 #include "supervisor/janitor_link.h"
 #include "supervisor/sbxd.h"
 
@@ -25,20 +28,31 @@ struct image_wait {
 	uint64_t ctx;
 };
 
+enum image_state {
+	IMAGE_PREPARING,
+	IMAGE_PULLING, /* then it is prepared once more */
+	IMAGE_READY,
+};
+
 struct image {
-	LIST_ENTRY(image) link;
+	TAILQ_ENTRY(image) link;
 	struct sbxd *s;
 	char name[SHM_IMAGE_LEN];
-	int prepared; /* memfd */
-	bool ready;
+	int prepared;	   /* memfd */
+	int hold;	   /* keeps it in the store; -1: it is not of the store */
+	struct buf config; /* as the tail of CTL_DONE */
+	enum image_state state;
+	bool pulled;
 	TAILQ_HEAD(, image_wait) waiting;
 };
+
+static const struct ctl_done no_memory = {.code = ENOMEM, .text = "no memory to prepare the image"};
 
 static struct image *image_find(const struct sbxd *s, const char *name)
 {
 	struct image *i;
 
-	LIST_FOREACH (i, &s->images, link) {
+	TAILQ_FOREACH (i, &s->images, link) {
 		if (!strcmp(i->name, name))
 			return i;
 	}
@@ -48,7 +62,7 @@ static struct image *image_find(const struct sbxd *s, const char *name)
 /* Whoever needs it from now on has it prepared anew. */
 static void image_forget(struct image *i)
 {
-	LIST_REMOVE(i, link);
+	TAILQ_REMOVE(&i->s->images, i, link);
 	i->s->image_count--;
 }
 
@@ -61,6 +75,8 @@ static void image_free(struct image *i)
 		free(w);
 	}
 	fd_close(&i->prepared);
+	fd_close(&i->hold);
+	buf_free(&i->config);
 	free(i);
 }
 
@@ -73,25 +89,108 @@ static void note_driver(struct sbxd *s, const struct ctl_done *done)
 	(void)strlcpy(s->isolation, done->isolation, sizeof(s->isolation));
 }
 
-static void on_prepared(struct sbxd *s, void *ctx, const struct ctl_done *done)
+/* Whether it failed because of what the image is, or because of what the driver is. */
+static enum api_error prepare_error(int32_t code)
 {
-	struct image *i = ctx;
+	static const struct {
+		int32_t code;
+		enum api_error error;
+	} errors[] = {
+	    {0, API_OK},
+	    {EINVAL, API_IMAGE_PULL_FAILED},
+	    {ENOENT, API_IMAGE_PULL_FAILED},
+	    {ENODATA, API_IMAGE_PULL_FAILED}, /* pulled, and removed before it was prepared */
+	    {ENOTDIR, API_IMAGE_PULL_FAILED},
+	    {EACCES, API_IMAGE_PULL_FAILED},
+	    {ELOOP, API_IMAGE_PULL_FAILED},
+	    {ENAMETOOLONG, API_IMAGE_PULL_FAILED},
+	    {ENOSPC, API_NO_SPACE},
+	};
+
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		if (errors[i].code == code)
+			return errors[i].error;
+	}
+	return API_BOOT_FAILED;
+}
+
+/* Whoever waits is told; one that is not ready is forgotten. */
+static void image_settle(struct image *i, const struct ctl_done *done, enum api_error error)
+{
+	struct sbxd *s = i->s;
 	struct image_wait *w;
 
-	i->ready = done->code == 0;
-	if (i->ready)
-		note_driver(s, done);
-	if (!i->ready) {
-		log_error("image %s: %s", i->name, done->text);
+	if (done->code == 0) {
+		i->state = IMAGE_READY;
+	} else {
+		if (!i->pulled || error != API_IMAGE_PULL_FAILED) /* else its pull has said so */
+			log_error("image %s: %s", i->name, done->text);
 		image_forget(i);
 	}
 	while ((w = TAILQ_FIRST(&i->waiting))) {
 		TAILQ_REMOVE(&i->waiting, w, link);
-		w->fn(s, w->ctx, i->ready ? i->prepared : -1, done);
+		w->fn(s, w->ctx, i->state == IMAGE_READY ? i->prepared : -1, done, error);
 		free(w);
 	}
-	if (!i->ready)
+	if (i->state != IMAGE_READY)
 		image_free(i);
+}
+
+static int image_prepare(struct image *i);
+
+static void on_pulled(
+    struct sbxd *s, uint64_t ctx, const struct ctl_done *done, const json_t *result)
+{
+	struct image *i = (void *)(uintptr_t)ctx;
+
+	(void)s;
+	(void)result;
+	i->pulled = true;
+	i->state = IMAGE_PREPARING;
+	if (done->code)
+		image_settle(i, done, image_job_error(done->code));
+	else if (image_prepare(i) < 0)
+		image_settle(i, &no_memory, API_INTERNAL);
+}
+
+/* It is not in the store: 0 when it is on its way there. */
+static int image_pull(struct image *i)
+{
+	const struct image_hook hook = {.ctx = (uint64_t)(uintptr_t)i, .done = on_pulled};
+	int rc = image_job_order(i->s, CTL_IMAGE_PULL, i->name, &hook);
+
+	if (rc == 0)
+		i->state = IMAGE_PULLING;
+	return rc;
+}
+
+/* What came with the answer. */
+static int image_take(struct image *i, struct janitor_more *more)
+{
+	buf_clear(&i->config);
+	if (!more)
+		return 0;
+	i->hold = fd_take(more->fd);
+	return buf_append(&i->config, more->tail, more->tail_len);
+}
+
+static void on_prepared(
+    struct sbxd *s, void *ctx, const struct ctl_done *done, struct janitor_more *more)
+{
+	const struct ctl_done busy = {.code = EAGAIN, .text = "too many images are to be pulled"};
+	struct image *i = ctx;
+
+	if (done->code == ENODATA && !i->pulled) {
+		if (image_pull(i) < 0)
+			image_settle(i, &busy, API_TOO_MANY);
+		return;
+	}
+	if (done->code == 0)
+		note_driver(s, done);
+	if (done->code == 0 && image_take(i, more) < 0)
+		image_settle(i, &no_memory, API_INTERNAL);
+	else
+		image_settle(i, done, prepare_error(done->code));
 }
 
 static struct image *image_add(struct sbxd *s, const char *name)
@@ -102,9 +201,11 @@ static struct image *image_add(struct sbxd *s, const char *name)
 		return NULL;
 	i->s = s;
 	i->prepared = memfd_create("sbxd-prepared", MFD_CLOEXEC);
+	i->hold = -1;
+	buf_init(&i->config, CTL_TAIL_MAX);
 	(void)strlcpy(i->name, name, sizeof(i->name));
 	TAILQ_INIT(&i->waiting);
-	LIST_INSERT_HEAD(&s->images, i, link);
+	TAILQ_INSERT_HEAD(&s->images, i, link);
 	s->image_count++;
 	return i;
 }
@@ -139,38 +240,140 @@ static int image_wait_for(struct image *i, image_ready_fn *fn, uint64_t ctx)
 	return 0;
 }
 
+static bool has_box(const struct sbxd *s, const char *image)
+{
+	for (uint32_t slot = 0; slot < pool_rules(s->pool)->slots; slot++) {
+		const struct pool_box *b = pool_box_at(s->pool, slot);
+
+		if (b && b->state != SLOT_FREE && !strcmp(b->spec.image, image))
+			return true;
+	}
+	return false;
+}
+
+static void image_drop(struct image *i)
+{
+	image_forget(i);
+	image_free(i);
+}
+
+/* The one that was needed longest ago makes room for another. */
+static bool make_room(struct sbxd *s)
+{
+	struct image *i;
+
+	TAILQ_FOREACH_REVERSE(i, &s->images, image_list, link)
+	{
+		if (i->state == IMAGE_READY && strcmp(i->name, s->config.image) != 0)
+			break;
+	}
+	if (i)
+		image_drop(i);
+	return i != NULL;
+}
+
 void image_need(struct sbxd *s, const char *image, image_ready_fn *fn, uint64_t ctx)
 {
-	struct ctl_done failed = {.code = ENOMEM, .text = "no memory to prepare the image"};
+	struct ctl_done failed = no_memory;
 	struct image *i = image_find(s, image);
 	bool fresh = !i;
 
-	if (i && i->ready) {
-		fn(s, ctx, i->prepared, &(struct ctl_done){0});
+	if (i && i->state == IMAGE_READY) {
+		TAILQ_REMOVE(&s->images, i, link);
+		TAILQ_INSERT_HEAD(&s->images, i, link);
+		fn(s, ctx, i->prepared, &(struct ctl_done){0}, API_OK);
 		return;
 	}
-	if (fresh && s->image_count >= IMAGES_MAX) {
+	if (fresh && s->image_count >= IMAGES_MAX && !make_room(s)) {
 		failed.code = EMFILE;
-		(void)snprintf(
-		    failed.text, sizeof(failed.text), "more than %d images in use", IMAGES_MAX);
+		(void)snprintf(failed.text, sizeof(failed.text), "more than %d images on their way",
+		    IMAGES_MAX);
 	} else if (fresh) {
 		i = image_add(s, image);
 	}
 	if (i && image_wait_for(i, fn, ctx) == 0 && (!fresh || image_prepare(i) == 0))
 		return;
-	if (i && fresh) {
-		image_forget(i);
-		image_free(i);
+	if (i && fresh)
+		image_drop(i);
+	fn(s, ctx, -1, &failed, image_job_error(failed.code));
+}
+
+bool image_is_ready(const struct sbxd *s, const char *image)
+{
+	const struct image *i = image_find(s, image);
+
+	return i && i->state == IMAGE_READY;
+}
+
+/* The string at *at, which ends with the tail at the latest; "" past it. */
+static const char *next_text(const char *tail, size_t len, size_t *at)
+{
+	const char *text = *at < len ? tail + *at : "";
+
+	if (*at < len)
+		*at += strlen(text) + 1;
+	return text;
+}
+
+bool image_config_of(const struct sbxd *s, const char *image, struct image_config *out)
+{
+	const struct image *i = image_find(s, image);
+	const char *tail;
+	size_t at = 0;
+
+	if (!i || i->state != IMAGE_READY)
+		return false;
+	tail = (const char *)buf_head(&i->config);
+	out->user = next_text(tail, i->config.len, &at);
+	out->working_dir = next_text(tail, i->config.len, &at);
+	out->env = tail + at;
+	out->env_len = i->config.len - at;
+	out->hold = i->hold;
+	return true;
+}
+
+static bool means_same(const char *a, const char *b)
+{
+	char normal[2][IMAGE_NORMAL_LEN];
+	struct image_ref ref;
+	struct err err = {0};
+
+	if (image_ref_parse(a, &ref, &err) < 0)
+		return false;
+	image_ref_print(&ref, normal[0]);
+	if (image_ref_parse(b, &ref, &err) < 0)
+		return false;
+	image_ref_print(&ref, normal[1]);
+	return !strcmp(normal[0], normal[1]);
+}
+
+void images_renew(struct sbxd *s, const char *image)
+{
+	struct image *i;
+	struct image *next;
+
+	TAILQ_FOREACH_SAFE (i, &s->images, link, next) {
+		if (i->state == IMAGE_READY && means_same(i->name, image))
+			image_drop(i);
 	}
-	fn(s, ctx, -1, &failed);
+}
+
+void images_let_go(struct sbxd *s)
+{
+	struct image *i;
+	struct image *next;
+
+	TAILQ_FOREACH_SAFE (i, &s->images, link, next) {
+		if (i->state == IMAGE_READY && i->hold >= 0 &&
+		    strcmp(i->name, s->config.image) != 0 && !has_box(s, i->name))
+			image_drop(i);
+	}
 }
 
 void images_free(struct sbxd *s)
 {
 	struct image *i;
 
-	while ((i = LIST_FIRST(&s->images))) {
-		image_forget(i);
-		image_free(i);
-	}
+	while ((i = TAILQ_FIRST(&s->images)))
+		image_drop(i);
 }

@@ -26,7 +26,7 @@
 /* How long one order may take, from the last CTL_BUSY on; drivers have bounds of their own, which
  * are shorter. */
 static const uint64_t order_time[CTL_TYPES] = {
-    [CTL_PREPARE] = 20 * NS_PER_S,
+    [CTL_PREPARE] = 120 * NS_PER_S, /* a large image is made into a disk */
     [CTL_CLEANUP] = 8 * NS_PER_S,
     [CTL_SWEEP] = 120 * NS_PER_S, /* many boxes */
     [CTL_FINISH] = 20 * NS_PER_S,
@@ -58,10 +58,11 @@ struct janitor {
 
 static void on_timer(struct loop *l, struct loop_timer *t);
 
-static void order_end(struct janitor *j, struct order *o, const struct ctl_done *done)
+static void order_end(
+    struct janitor *j, struct order *o, const struct ctl_done *done, struct janitor_more *more)
 {
 	TAILQ_REMOVE(&j->orders, o, link);
-	o->fn(j->s, o->ctx, done);
+	o->fn(j->s, o->ctx, done, more);
 	free(o);
 }
 
@@ -113,7 +114,8 @@ static void on_message(struct loop *l, struct loop_watch *watch, uint32_t events
 		set_order_timer(j, o);
 	if (m.head.type == CTL_DONE && o && m.head.seq == o->seq) {
 		loop_timer_clear(l, &j->timer);
-		order_end(j, o, &m.body.done);
+		order_end(j, o, &m.body.done,
+		    &(struct janitor_more){.fd = &m.fd, .tail = m.tail, .tail_len = m.tail_len});
 		send_next(j);
 	}
 	fd_close(&m.fd);
@@ -147,7 +149,7 @@ static int run(struct janitor *j)
 	j->ctl = pair[0];
 	theirs = pair[1];
 	rc = spawn_process(
-	    s->worker_path, argv, (const int[SPAWN_FDS]){theirs, -1, -1, -1, -1}, &child);
+	    s->worker_path, argv, (const int[SPAWN_FDS]){theirs, -1, -1, -1, -1, -1}, &child);
 	if (rc < 0)
 		return rc;
 	j->pidfd = child.pidfd;
@@ -174,7 +176,7 @@ static void lose_if_hopeless(struct janitor *j)
 	struct order *o = TAILQ_FIRST(&j->orders);
 
 	if (o && o->tries >= JANITOR_TRIES)
-		order_end(j, o, &lost);
+		order_end(j, o, &lost, NULL);
 }
 
 static void pause_start(struct janitor *j)

@@ -5,6 +5,7 @@
 #ifndef SBXD_SUPERVISOR_JANITOR_LINK_H
 #define SBXD_SUPERVISOR_JANITOR_LINK_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "lib/err.h"
@@ -12,8 +13,17 @@
 
 struct sbxd;
 
-/* Called once with the answer. done->code is ETIMEDOUT when no answer came, whatever was tried. */
-typedef void janitor_done_fn(struct sbxd *s, void *ctx, const struct ctl_done *done);
+/* What an answer may bring besides. */
+struct janitor_more {
+	int *fd; /* to be taken (fd_take()), else it is closed */
+	const void *tail;
+	size_t tail_len;
+};
+
+/* Called once with the answer. done->code is ETIMEDOUT when no answer came, whatever was tried;
+ * more is NULL then. */
+typedef void janitor_done_fn(
+    struct sbxd *s, void *ctx, const struct ctl_done *done, struct janitor_more *more);
 
 /* Starts the janitor process. 0 or -errno with *err. */
 int janitor_start(struct sbxd *s, struct err *err);

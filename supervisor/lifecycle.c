@@ -11,6 +11,8 @@
 
 #include "lib/log.h"
 #include "supervisor/client.h"
+#include "supervisor/image_job.h"
+#include "supervisor/image_wait.h"
 #include "supervisor/janitor_link.h"
 #include "supervisor/notify.h"
 #include "supervisor/reconcile.h"
@@ -35,6 +37,8 @@ void sbxd_shutdown(struct sbxd *s, const char *why)
 	    &s->seg.header->supervisor_state, SUPERVISOR_SHUTTING_DOWN, memory_order_relaxed);
 	notify_send("STOPPING=1");
 	pool_shutdown(s->pool, loop_now(s->loop));
+	image_jobs_cancel(s);
+	image_waits_end(s);
 }
 
 void sbxd_leave(struct sbxd *s)
@@ -46,16 +50,20 @@ void sbxd_leave(struct sbxd *s)
 	s->leaving = true;
 	notify_send("STOPPING=1");
 	pool_leave(s->pool, loop_now(s->loop));
+	image_jobs_cancel(s);
+	image_waits_end(s);
 	sbxd_settle(s);
 	finish_loop(s);
 }
 
-static void on_finished(struct sbxd *s, void *ctx, const struct ctl_done *done)
+static void on_finished(
+    struct sbxd *s, void *ctx, const struct ctl_done *done, struct janitor_more *more)
 {
 	struct client *c = client_by_req(s->clients, s->shutdown_req);
 	struct buf out;
 
 	(void)ctx;
+	(void)more;
 	if (done->code) {
 		log_error("clean up after driver %s: %s", s->driver, done->text);
 		s->exit_status = EXIT_FAILURE;

@@ -9,6 +9,7 @@
 
 #include "supervisor/client.h"
 #include "supervisor/idempotency.h"
+#include "supervisor/image_wait.h"
 #include "supervisor/sbxd.h"
 
 #define MAKING_INDEX UINT32_MAX /* no client has it: no making has a client's number */
@@ -194,6 +195,7 @@ void making_client_gone(struct sbxd *s, uint64_t req)
 	if (m->key || !LIST_EMPTY(&m->clients))
 		return;
 	pool_client_gone(s->pool, loop_now(s->loop), m->req);
+	image_wait_gone(s, m->req);
 	making_drop(m);
 }
 

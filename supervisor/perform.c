@@ -32,20 +32,9 @@ static void tell(struct sbxd *s, const struct pool_action *a, enum ctl_type type
 		worker_tell(s->workers[a->slot], (uint16_t)type, NULL, 0);
 }
 
-/* Whether preparing an image failed because of what the image is. */
-static bool is_image_at_fault(int32_t code)
-{
-	static const int32_t faults[] = {EINVAL, ENOENT, ENOTDIR, EACCES, ELOOP, ENAMETOOLONG};
-
-	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
-		if (faults[i] == code)
-			return true;
-	}
-	return false;
-}
-
 /* Which box an answer is for travels as its generation: its slot is found by that. */
-static void on_image(struct sbxd *s, uint64_t generation, int prepared, const struct ctl_done *done)
+static void on_image(struct sbxd *s, uint64_t generation, int prepared, const struct ctl_done *done,
+    enum api_error error)
 {
 	const struct pool_box *b = pool_box_by_generation(s->pool, generation);
 	uint64_t now = loop_now(s->loop);
@@ -58,7 +47,7 @@ static void on_image(struct sbxd *s, uint64_t generation, int prepared, const st
 		worker_spawn(s, b, prepared);
 		return;
 	}
-	if (b->state == SLOT_BOOTING && is_image_at_fault(done->code))
+	if (b->state == SLOT_BOOTING && error == API_IMAGE_PULL_FAILED)
 		pool_image_failed(s->pool, now, b->slot, generation, done->text);
 	else if (b->state == SLOT_BOOTING)
 		pool_boot_failed(s->pool, now, b->slot, generation, done->text);

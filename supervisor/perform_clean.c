@@ -19,6 +19,8 @@
 #include "supervisor/sbxd.h"
 #include "wire/rendezvous.h"
 
+#define DRIVER_AUTO "auto" /* as configured: which it is, is not known yet */
+
 /* Takes the scope lock that its dead worker may have held, and makes the slot's page usable again.
  */
 static bool recover_slot(struct sbxd *s, uint32_t slot, char *why, size_t size)
@@ -43,13 +45,15 @@ static bool recover_slot(struct sbxd *s, uint32_t slot, char *why, size_t size)
 
 /* Which box a cleanup was for travels in the pointer: slot in the low bits; the generation is
  * looked up anew. */
-static void on_cleaned(struct sbxd *s, void *ctx, const struct ctl_done *done)
+static void on_cleaned(
+    struct sbxd *s, void *ctx, const struct ctl_done *done, struct janitor_more *more)
 {
 	uint32_t slot = (uint32_t)(uintptr_t)ctx;
 	const struct pool_box *b = pool_box_at(s->pool, slot);
 	char why[SHM_ERROR_LEN];
 	bool ok = done->code == 0;
 
+	(void)more;
 	(void)strlcpy(why, done->text, sizeof(why));
 	FAULT_POINT("sbxd.cleaned");
 	if (ok)
@@ -79,9 +83,10 @@ void perform_clean(struct sbxd *s, const struct pool_action *a)
 		order.box_pid = work.box_pid;
 		order.box_start = work.box_start;
 	}
-	/* Never published: never started, so nothing of it is to be recovered. Nor may it be: a
-	 * successor that finds the slot free does not look at the lock in which we died. */
-	if (order.name[0] == '\0') {
+	/* Never published, or before there was a driver: never started, so nothing of it is to be
+	 * recovered. Nor may it be: a successor that finds the slot free does not look at the lock
+	 * in which we died. */
+	if (order.name[0] == '\0' || !strcmp(order.site.driver, DRIVER_AUTO)) {
 		pool_cleaned(s->pool, loop_now(s->loop), a->slot, a->generation, true, "");
 		return;
 	}
@@ -94,5 +99,6 @@ void perform_clean(struct sbxd *s, const struct pool_action *a)
 				 .ctx = (void *)(uintptr_t)a->slot,
 			     }) < 0)
 		on_cleaned(s, (void *)(uintptr_t)a->slot,
-		    &(struct ctl_done){.code = ENOMEM, .text = "no memory to order its cleanup"});
+		    &(struct ctl_done){.code = ENOMEM, .text = "no memory to order its cleanup"},
+		    NULL);
 }

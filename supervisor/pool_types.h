@@ -170,7 +170,7 @@ struct pool_action {
 	uint32_t from;
 	uint32_t to;
 	int32_t code;
-	char text[120];
+	char text[248]; /* as long as a struct err has it; a record keeps less */
 };
 
 /* ---- a successor's beginning ---- */

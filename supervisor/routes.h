@@ -87,6 +87,8 @@ route_fn api_box_metrics;
 route_fn api_openmetrics;
 route_fn api_list_images;
 route_fn api_get_image;
+route_fn api_prune_images;
 route_fn api_pull_image;
+route_fn api_remove_image;
 
 #endif

@@ -26,6 +26,8 @@ struct event_stream;
 struct clients;
 struct idempotency;
 struct image;
+struct image_jobs;
+struct image_wait_entry;
 struct janitor;
 struct making;
 struct worker;
@@ -64,8 +66,10 @@ struct sbxd {
 	uint64_t makings_begun;
 	struct idempotency *idempotency;
 
-	LIST_HEAD(, image) images;
+	TAILQ_HEAD(image_list, image) images; /* the one that was needed last first */
 	uint32_t image_count;
+	struct image_jobs *image_jobs;
+	LIST_HEAD(, image_wait_entry) image_waits; /* who waits for an image to be there */
 	int guest_fd;  /* the sbx-guest binary */
 	int helper_fd; /* the sbx-files binary, a copy that nobody can change */
 	char worker_path[CTL_PATH];

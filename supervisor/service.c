@@ -22,6 +22,8 @@
 #include "supervisor/client.h"
 #include "supervisor/driver_start.h"
 #include "supervisor/idempotency.h"
+#include "supervisor/image_job.h"
+#include "supervisor/image_wait.h"
 #include "supervisor/images.h"
 #include "supervisor/janitor_link.h"
 #include "supervisor/lifecycle.h"
@@ -129,7 +131,8 @@ static int make_pool(struct sbxd *s, struct err *err)
 	s->pool = pool_create(&rules, &gauge, atomic_load(&s->seg.header->next_generation) - 1);
 	s->clients = clients_create(s, s->clients_max);
 	s->idempotency = idempotency_create();
-	if (!s->pool || !s->clients || !s->idempotency)
+	s->image_jobs = image_jobs_create();
+	if (!s->pool || !s->clients || !s->idempotency || !s->image_jobs)
 		return err_set(err, ENOMEM, "no memory for the pool");
 	return 0;
 }
@@ -176,6 +179,8 @@ static void stop(struct sbxd *s)
 	if (s->workers)
 		workers_forget_all(s);
 	janitor_stop(s);
+	image_waits_free(s);
+	image_jobs_free(s);
 	images_free(s);
 	if (s->seg.header) {
 		bool left = segment_in_use(&s->seg);
@@ -217,6 +222,7 @@ int service_run(const struct options *o, const struct paths *paths,
 	struct err err = {0};
 	int rc;
 
+	TAILQ_INIT(&s.images);
 	buf_init(&s.options, OPTIONS_MAX);
 	(void)strlcpy(s.instance, o->instance, sizeof(s.instance));
 	(void)strlcpy(s.runtime_dir, paths->runtime_dir, sizeof(s.runtime_dir));

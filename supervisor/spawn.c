@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -77,10 +78,15 @@ static bool env_is_for_helpers(const char *entry)
 {
 	const char *eq = strchr(entry, '=');
 	static const char suffix[] = "SAN_OPTIONS";
+	static const char *const proxies[] = {"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"};
 	size_t name = eq ? (size_t)(eq - entry) : 0;
 
-	if (!strncmp(entry, "SBX_", 4))
+	if (!strncmp(entry, "SBX_", 4) || !strncmp(entry, "SSL_CERT_", 9))
 		return true;
+	for (size_t i = 0; i < sizeof(proxies) / sizeof(proxies[0]); i++) {
+		if (name == strlen(proxies[i]) && !strncasecmp(entry, proxies[i], name))
+			return true;
+	}
 	return name > sizeof(suffix) - 1 &&
 	       !memcmp(eq - (sizeof(suffix) - 1), suffix, sizeof(suffix) - 1);
 }
@@ -147,7 +153,7 @@ int spawn_process(
 	FD_SCOPED int null_low = open("/dev/null", O_RDWR | O_CLOEXEC);
 	FD_SCOPED int null_fd = null_low < 0 ? -1 : lift_fd(null_low);
 	char *env[SPAWN_ENV_MAX + 1];
-	int lifted[SPAWN_FDS] = {-1, -1, -1, -1, -1};
+	int lifted[SPAWN_FDS] = {-1, -1, -1, -1, -1, -1};
 	struct spawn_job job = {
 	    .path = path,
 	    .argv = (char *const *)(uintptr_t)argv, /* execve() does not write to it */

@@ -1,6 +1,7 @@
 /* worker_start: from a reserved slot to a worker process with its boot order. Runs in sbxd. */
 #include <bsd/string.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -8,6 +9,7 @@
 #include "lib/fault.h"
 #include "lib/fd.h"
 #include "lib/log.h"
+#include "supervisor/images.h"
 #include "supervisor/making.h"
 #include "supervisor/spawn.h"
 #include "supervisor/worker_int.h"
@@ -53,7 +55,7 @@ static void fill_boot(const struct sbxd *s, const struct pool_box *b, struct ctl
 	(void)strlcpy(boot->box_name, b->name, sizeof(boot->box_name));
 }
 
-static int worker_exec(struct worker *w, int prepared)
+static int worker_exec(struct worker *w, int prepared, int hold)
 {
 	struct sbxd *s = w->s;
 	FD_SCOPED int theirs = -1;
@@ -69,7 +71,8 @@ static int worker_exec(struct worker *w, int prepared)
 	theirs = pair[1];
 	(void)snprintf(slot_text, sizeof(slot_text), "%u", w->slot);
 	rc = spawn_process(s->worker_path, argv,
-	    (const int[SPAWN_FDS]){theirs, s->seg.fd, prepared, s->guest_fd, s->helper_fd}, &child);
+	    (const int[SPAWN_FDS]){theirs, s->seg.fd, prepared, s->guest_fd, s->helper_fd, hold},
+	    &child);
 	if (rc < 0)
 		return rc;
 	w->pid = child.pid;
@@ -81,54 +84,89 @@ static int worker_exec(struct worker *w, int prepared)
 	return rc;
 }
 
-static void worker_send_boot(struct worker *w, const struct pool_box *b)
+/* True when the block of variables has that name. */
+static bool env_has(const char *env, size_t len, const char *name, size_t name_len)
+{
+	for (size_t at = 0; at < len; at += strlen(env + at) + 1) {
+		if (!strncmp(env + at, name, name_len) && env[at + name_len] == '=')
+			return true;
+	}
+	return false;
+}
+
+/* The image's variables, then those that are stronger: configured ones, or all of a made box. */
+static int put_env(struct buf *out, const struct image_config *image, const char *env, size_t len)
+{
+	int rc = 0;
+
+	for (size_t at = 0; rc == 0 && at < image->env_len; at += strlen(image->env + at) + 1) {
+		const char *entry = image->env + at;
+
+		if (!env_has(env, len, entry, strcspn(entry, "=")))
+			rc = buf_append(out, entry, strlen(entry) + 1);
+	}
+	return rc == 0 ? buf_append(out, env, len) : rc;
+}
+
+static const char *stronger(const char *own, const char *image)
+{
+	return own && *own ? own : image;
+}
+
+static int worker_send_boot(
+    struct worker *w, const struct pool_box *b, const struct image_config *image)
 {
 	const struct config_environment *env = &w->s->config.environment;
 	const struct making *m = making_by_token(w->s, b->uid, b->token);
-	const void *tail = m ? buf_head(&m->env) : (const uint8_t *)env->data;
+	const void *own = m ? buf_head(&m->env) : (const uint8_t *)env->data;
 	struct ctl_boot boot;
+	struct buf tail;
 	int rc;
 
 	fill_boot(w->s, b, &boot);
-	if (m) {
-		memcpy(boot.user, m->user, sizeof(boot.user));
-		memcpy(boot.working_dir, m->working_dir, sizeof(boot.working_dir));
-	}
-	rc = ctl_send(w->ctl, CTL_BOOT, 0, w->gen, &boot, tail, m ? m->env.len : env->len, -1);
-	if (rc < 0) /* a new socket takes one message; if not, the boot times out and is reported */
-		log_error("worker %d: boot order not sent: %s", (int)w->pid, strerror(-rc));
-}
-
-/* Its place was published when it was reserved, perhaps before `auto` was decided. */
-static void note_driver(struct sbxd *s, const struct pool_box *b)
-{
-	struct slot_sup *part = &s->parts[b->slot];
-
-	(void)strlcpy(part->driver, s->driver, sizeof(part->driver));
-	(void)strlcpy(part->isolation, s->isolation, sizeof(part->isolation));
+	/* An ordinary user's box has one uid: it can have none of the image's. */
+	(void)strlcpy(boot.user, stronger(m ? m->user : NULL, w->s->uid == 0 ? image->user : ""),
+	    sizeof(boot.user));
+	(void)strlcpy(boot.working_dir, stronger(m ? m->working_dir : NULL, image->working_dir),
+	    sizeof(boot.working_dir));
+	buf_init(&tail, CTL_TAIL_MAX);
+	rc = put_env(&tail, image, own, m ? m->env.len : env->len);
+	if (rc == 0)
+		rc = ctl_send(w->ctl, CTL_BOOT, 0, w->gen, &boot, buf_head(&tail), tail.len, -1);
+	buf_free(&tail);
+	return rc;
 }
 
 void worker_spawn(struct sbxd *s, const struct pool_box *b, int prepared)
 {
 	struct worker *w = worker_new(s, b->slot, b->generation);
+	struct image_config image = {.user = "", .working_dir = "", .env = "", .hold = -1};
 	char why[CTL_PATH + 128];
 	int rc = -ENOMEM;
 
+	(void)image_config_of(s, b->spec.image, &image); /* it is prepared */
 	if (w) {
 		w->permit = sem_trywait(&s->seg.header->boot_slots) ==
 			    0; /* the pool counts the same permits */
 		publish_count(s, COUNTER_BOOTS);
-		rc = worker_exec(w, prepared);
+		rc = worker_exec(w, prepared, image.hold);
 	}
 	if (rc == 0) {
 		FAULT_POINT("sbxd.spawn.forked");
-		note_driver(s, b);
 		/* Before the order: without it the worker ends when we die, and with it our
 		 * successor knows whom to look for. */
 		publish_now(s, b);
-		worker_send_boot(w, b);
+		rc = worker_send_boot(w, b, &image);
 		FAULT_POINT("sbxd.spawn.ordered");
-		return;
+		if (rc == 0)
+			return;
+		/* A new socket takes one message: it was too long. */
+		(void)snprintf(why, sizeof(why),
+		    "the variables of the box and of its image are too long together: %s",
+		    strerror(-rc));
+		log_error("slot %u: %s", b->slot, why);
+		pool_boot_failed(s->pool, loop_now(s->loop), b->slot, b->generation, why);
+		return; /* it is closed as any box */
 	}
 	(void)snprintf(why, sizeof(why), "start %s: %s", s->worker_path, strerror(-rc));
 	log_error("slot %u: %s", b->slot, why);

@@ -38,13 +38,16 @@ static void put_plain(const struct cli_asked *a, const char *value, const char *
 
 /* ---- candidates ---- */
 
+/* Of those that have a second word, the first stands for all. */
 static void put_commands(const struct cli_asked *a)
 {
+	const struct cli_command *before = NULL;
 	const struct cli_command *c;
 
 	for (size_t i = 0; (c = cli_command_at(i)); i++) {
-		if (!c->hidden)
+		if (!c->hidden && (!before || strcmp(before->name, c->name) != 0))
 			put_plain(a, c->name, c->help);
+		before = c;
 	}
 }
 

@@ -77,6 +77,7 @@ static const struct {
     {"descriptors", doctor_files},
     {"/dev/shm", doctor_shm_space},
     {"drivers", doctor_drivers},
+    {"images", doctor_images},
     {"instances", doctor_left},
 };
 

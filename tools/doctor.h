@@ -51,6 +51,9 @@ void doctor_drivers(struct doctor *d);
 /* doctor_cgroup.c */
 void doctor_cgroups(struct doctor *d);
 
+/* doctor_images.c: can images be pulled? */
+void doctor_images(struct doctor *d);
+
 /* doctor_left.c: what did dead instances leave? */
 void doctor_left(struct doctor *d);
 

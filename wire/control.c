@@ -16,6 +16,12 @@ enum ctl_tail {
 	TAIL_STRINGS, /* each ended by a NUL */
 };
 
+enum ctl_passed {
+	FD_NONE,
+	FD_ONE, /* exactly one descriptor comes along */
+	FD_MAY, /* or none */
+};
+
 struct ctl_text {
 	uint16_t off;
 	uint16_t size;
@@ -24,8 +30,8 @@ struct ctl_text {
 struct ctl_shape {
 	const char *name;
 	enum ctl_tail tail;
-	uint16_t fixed;			      /* bytes of the struct of this type */
-	bool fd;			      /* exactly one descriptor comes along, else none */
+	uint16_t fixed; /* bytes of the struct of this type */
+	enum ctl_passed fd;
 	struct ctl_text texts[CTL_TEXTS_MAX]; /* ends with size 0 */
 };
 
@@ -51,37 +57,41 @@ struct ctl_shape {
 	}
 
 static const struct ctl_shape shapes[] = {
-    [CTL_NONE] = {"none", TAIL_NONE, 0, false, {{0, 0}}},
-    [CTL_BOOT] = {"boot", TAIL_STRINGS, sizeof(struct ctl_boot), false,
+    [CTL_NONE] = {"none", TAIL_NONE, 0, FD_NONE, {{0, 0}}},
+    [CTL_BOOT] = {"boot", TAIL_STRINGS, sizeof(struct ctl_boot), FD_NONE,
 	{SITE_TEXTS(ctl_boot), TEXT(ctl_boot, name), TEXT(ctl_boot, token), TEXT(ctl_boot, image),
 	    TEXT(ctl_boot, box_name), TEXT(ctl_boot, user), TEXT(ctl_boot, working_dir)}},
-    [CTL_HANDOVER] = {"handover", TAIL_BYTES, sizeof(struct ctl_conn), true, CONN_TEXTS},
-    [CTL_CHECK] = {"check", TAIL_NONE, 0, false, {{0, 0}}},
-    [CTL_PARK] = {"park", TAIL_NONE, 0, false, {{0, 0}}},
-    [CTL_PROMOTE] = {"promote", TAIL_NONE, 0, false, {{0, 0}}},
-    [CTL_PING] = {"ping", TAIL_NONE, 0, false, {{0, 0}}},
-    [CTL_CLAIM] = {"claim", TAIL_NONE, sizeof(struct ctl_claim), false, {TEXT(ctl_claim, token)}},
-    [CTL_CLOSE] = {"close", TAIL_NONE, sizeof(struct ctl_close), false, {{0, 0}}},
-    [CTL_STOP] = {"stop", TAIL_NONE, sizeof(struct ctl_stop), false, {{0, 0}}},
-    [CTL_HELLO] = {"hello", TAIL_NONE, sizeof(struct ctl_hello), false, {{0, 0}}},
-    [CTL_HELD] = {"held", TAIL_NONE, sizeof(struct ctl_conn), true, CONN_TEXTS},
-    [CTL_BOOTED] = {"booted", TAIL_NONE, sizeof(struct ctl_booted), false,
+    [CTL_HANDOVER] = {"handover", TAIL_BYTES, sizeof(struct ctl_conn), FD_ONE, CONN_TEXTS},
+    [CTL_CHECK] = {"check", TAIL_NONE, 0, FD_NONE, {{0, 0}}},
+    [CTL_PARK] = {"park", TAIL_NONE, 0, FD_NONE, {{0, 0}}},
+    [CTL_PROMOTE] = {"promote", TAIL_NONE, 0, FD_NONE, {{0, 0}}},
+    [CTL_PING] = {"ping", TAIL_NONE, 0, FD_NONE, {{0, 0}}},
+    [CTL_CLAIM] = {"claim", TAIL_NONE, sizeof(struct ctl_claim), FD_NONE, {TEXT(ctl_claim, token)}},
+    [CTL_CLOSE] = {"close", TAIL_NONE, sizeof(struct ctl_close), FD_NONE, {{0, 0}}},
+    [CTL_STOP] = {"stop", TAIL_NONE, sizeof(struct ctl_stop), FD_NONE, {{0, 0}}},
+    [CTL_HELLO] = {"hello", TAIL_NONE, sizeof(struct ctl_hello), FD_NONE, {{0, 0}}},
+    [CTL_HELD] = {"held", TAIL_NONE, sizeof(struct ctl_conn), FD_ONE, CONN_TEXTS},
+    [CTL_BOOTED] = {"booted", TAIL_NONE, sizeof(struct ctl_booted), FD_NONE,
 	{TEXT(ctl_booted, isolation)}},
-    [CTL_FAILED] = {"failed", TAIL_NONE, sizeof(struct ctl_failed), false, FAILED_TEXTS},
-    [CTL_PONG] = {"pong", TAIL_NONE, 0, false, {{0, 0}}},
-    [CTL_CHECKED] = {"checked", TAIL_NONE, sizeof(struct ctl_failed), false, FAILED_TEXTS},
-    [CTL_HANDBACK] = {"handback", TAIL_BYTES, sizeof(struct ctl_conn), true, CONN_TEXTS},
-    [CTL_CONN_GONE] = {"conn_gone", TAIL_NONE, sizeof(struct ctl_conn), false, CONN_TEXTS},
-    [CTL_BOX_DIED] = {"box_died", TAIL_NONE, sizeof(struct ctl_failed), false, FAILED_TEXTS},
-    [CTL_CLOSED] = {"closed", TAIL_NONE, sizeof(struct ctl_failed), false, FAILED_TEXTS},
-    [CTL_STOPPED] = {"stopped", TAIL_NONE, sizeof(struct ctl_failed), false, FAILED_TEXTS},
-    [CTL_PREPARE] = {"prepare", TAIL_STRINGS, sizeof(struct ctl_prepare), true, PREPARE_TEXTS},
-    [CTL_CLEANUP] = {"cleanup", TAIL_STRINGS, sizeof(struct ctl_cleanup), false,
+    [CTL_FAILED] = {"failed", TAIL_NONE, sizeof(struct ctl_failed), FD_NONE, FAILED_TEXTS},
+    [CTL_PONG] = {"pong", TAIL_NONE, 0, FD_NONE, {{0, 0}}},
+    [CTL_CHECKED] = {"checked", TAIL_NONE, sizeof(struct ctl_failed), FD_NONE, FAILED_TEXTS},
+    [CTL_HANDBACK] = {"handback", TAIL_BYTES, sizeof(struct ctl_conn), FD_ONE, CONN_TEXTS},
+    [CTL_CONN_GONE] = {"conn_gone", TAIL_NONE, sizeof(struct ctl_conn), FD_NONE, CONN_TEXTS},
+    [CTL_BOX_DIED] = {"box_died", TAIL_NONE, sizeof(struct ctl_failed), FD_NONE, FAILED_TEXTS},
+    [CTL_CLOSED] = {"closed", TAIL_NONE, sizeof(struct ctl_failed), FD_NONE, FAILED_TEXTS},
+    [CTL_STOPPED] = {"stopped", TAIL_NONE, sizeof(struct ctl_failed), FD_NONE, FAILED_TEXTS},
+    [CTL_PREPARE] = {"prepare", TAIL_STRINGS, sizeof(struct ctl_prepare), FD_ONE, PREPARE_TEXTS},
+    [CTL_CLEANUP] = {"cleanup", TAIL_STRINGS, sizeof(struct ctl_cleanup), FD_NONE,
 	{SITE_TEXTS(ctl_cleanup), TEXT(ctl_cleanup, name)}},
-    [CTL_SWEEP] = {"sweep", TAIL_STRINGS, sizeof(struct ctl_prepare), true, PREPARE_TEXTS},
-    [CTL_FINISH] = {"finish", TAIL_STRINGS, sizeof(struct ctl_prepare), false, PREPARE_TEXTS},
-    [CTL_BUSY] = {"busy", TAIL_NONE, 0, false, {{0, 0}}},
-    [CTL_DONE] = {"done", TAIL_NONE, sizeof(struct ctl_done), false,
+    [CTL_SWEEP] = {"sweep", TAIL_STRINGS, sizeof(struct ctl_prepare), FD_ONE, PREPARE_TEXTS},
+    [CTL_FINISH] = {"finish", TAIL_STRINGS, sizeof(struct ctl_prepare), FD_NONE, PREPARE_TEXTS},
+    [CTL_BUSY] = {"busy", TAIL_NONE, 0, FD_NONE, {{0, 0}}},
+    [CTL_IMAGE] = {"image", TAIL_STRINGS, sizeof(struct ctl_image), FD_ONE,
+	{SITE_TEXTS(ctl_image), TEXT(ctl_image, image)}},
+    [CTL_PROGRESS] = {"progress", TAIL_NONE, sizeof(struct ctl_progress), FD_NONE,
+	{TEXT(ctl_progress, stage)}},
+    [CTL_DONE] = {"done", TAIL_STRINGS, sizeof(struct ctl_done), FD_MAY,
 	{TEXT(ctl_done, driver), TEXT(ctl_done, isolation), TEXT(ctl_done, warning),
 	    TEXT(ctl_done, text)}},
 };
@@ -101,6 +111,8 @@ _Static_assert(sizeof(struct ctl_hello) == 16, "layout of ctl_hello");
 _Static_assert(sizeof(struct ctl_booted) == 40, "layout of ctl_booted");
 _Static_assert(sizeof(struct ctl_failed) == 200, "layout of ctl_failed");
 _Static_assert(sizeof(struct ctl_prepare) == 696, "layout of ctl_prepare");
+_Static_assert(sizeof(struct ctl_image) == 704, "layout of ctl_image");
+_Static_assert(sizeof(struct ctl_progress) == 32, "layout of ctl_progress");
 _Static_assert(sizeof(struct ctl_cleanup) == 648, "layout of ctl_cleanup");
 _Static_assert(sizeof(struct ctl_done) == 552, "layout of ctl_done");
 _Static_assert(sizeof(struct ctl_head) + sizeof(union ctl_body) + CTL_TAIL_MAX <= CTL_MSG_MAX,
@@ -133,6 +145,11 @@ static bool ctl_texts_end(const struct ctl_shape *shape, const uint8_t *body)
 	return true;
 }
 
+static bool ctl_fd_fits(const struct ctl_shape *shape, int fd)
+{
+	return shape->fd == FD_MAY || (shape->fd == FD_ONE) == (fd >= 0);
+}
+
 int ctl_send(int sock, enum ctl_type type, uint64_t seq, uint64_t gen, const void *body,
     const void *tail, size_t tail_len, int fd)
 {
@@ -156,11 +173,11 @@ int ctl_send(int sock, enum ctl_type type, uint64_t seq, uint64_t gen, const voi
 	shape = &shapes[type];
 	if (tail_len > CTL_TAIL_MAX)
 		return -EMSGSIZE;
-	if ((shape->fixed != 0) != (body != NULL) || shape->fd != (fd >= 0) ||
+	if ((shape->fixed != 0) != (body != NULL) || !ctl_fd_fits(shape, fd) ||
 	    !ctl_tail_fits(shape, tail, tail_len))
 		return -EINVAL;
 	iov[1].iov_len = shape->fixed;
-	n = fd_send_iov(sock, iov, 3, &fd, shape->fd ? 1 : 0);
+	n = fd_send_iov(sock, iov, 3, &fd, fd >= 0 ? 1 : 0);
 	return n < 0 ? (int)n : 0;
 }
 
@@ -216,7 +233,7 @@ int ctl_recv(int sock, uint8_t *buf, struct ctl_msg *msg)
 	if (n < 0)
 		return n == -EMSGSIZE ? -EBADMSG : (int)n;
 	shape = ctl_check(buf, (size_t)n);
-	if (shape && fds[1] < 0 && shape->fd == (fds[0] >= 0)) {
+	if (shape && fds[1] < 0 && ctl_fd_fits(shape, fds[0])) {
 		ctl_fill(shape, buf, fds[0], msg);
 		return 1;
 	}

@@ -11,6 +11,7 @@
  *
  *     sbx-worker box SLOT    with the descriptors CTL_FD_*
  *     sbx-worker janitor     with CTL_FD_CONTROL only
+ *     sbx-worker image       the same: one order about the image store, then it exits
  *
  * A worker outlives its sbxd. The next one connects to the worker's own socket (wire/rendezvous.h)
  * and is told CTL_HELLO and CTL_HELD; then that connection is as the pair was.
@@ -34,6 +35,7 @@
 #define CTL_FD_PREPARED 5 /* memfd: what the driver prepared for the box's image */
 #define CTL_FD_GUEST 6	  /* the sbx-guest binary, for execveat() */
 #define CTL_FD_HELPER 7	  /* the sbx-files binary, for execveat() in the box; may be missing */
+#define CTL_FD_IMAGE 8	  /* keeps the box's image in the store while it is open; may be missing */
 
 enum ctl_type {
 	CTL_NONE = 0,
@@ -68,7 +70,8 @@ enum ctl_type {
 	/* sbxd -> janitor; each is answered by CTL_DONE with the same seq; tail: what the drivers'
 	 * sections of the configuration say, as struct driver_options has it */
 	CTL_PREPARE, /* struct ctl_prepare, fd: a memfd to write what is prepared for the image to.
-			The driver may be `auto`: the answer says which it is */
+			The driver may be `auto`: the answer says which it is. Code ENODATA: the
+			image is to be pulled first */
 	CTL_CLEANUP, /* struct ctl_cleanup: prove a box's processes gone, remove what it left. With
 			the driver `auto`, whatever driver made it */
 	CTL_SWEEP,   /* struct ctl_prepare, fd: a memfd of names to keep, each after its CTL_KEEP_*
@@ -79,7 +82,14 @@ enum ctl_type {
 
 	/* janitor -> sbxd */
 	CTL_BUSY, /* no body: it is at the order of that seq, which takes long but gets on */
-	CTL_DONE, /* struct ctl_done */
+
+	/* sbxd -> image process, which answers CTL_PROGRESS as often as it likes, then CTL_DONE */
+	CTL_IMAGE, /* struct ctl_image, fd: a memfd that gets the result as JSON, tail: as above */
+
+	/* janitor or image process -> sbxd */
+	CTL_DONE,     /* struct ctl_done. To CTL_PREPARE, where the image is of the store: fd, which
+			 keeps it there, and tail: its user, its working directory, its environment */
+	CTL_PROGRESS, /* struct ctl_progress */
 
 	CTL_TYPES,
 };
@@ -218,6 +228,29 @@ struct ctl_prepare {
 	char image[128];
 };
 
+enum ctl_image_op {
+	CTL_IMAGE_NONE = 0,
+	CTL_IMAGE_PULL,	  /* result: as of a list, of that image alone */
+	CTL_IMAGE_LIST,	  /* result: {"images":[...]} */
+	CTL_IMAGE_REMOVE, /* `image` is a reference or a digest; result as of CTL_IMAGE_PRUNE */
+	CTL_IMAGE_PRUNE,  /* what is not in use; result: {"removed":[...],"freed_bytes":N} */
+	CTL_IMAGE_SWEEP,  /* only what crashes have left; no result */
+	CTL_IMAGE_OPS,
+};
+
+struct ctl_image {
+	struct ctl_site site;
+	char image[128];
+	uint32_t op; /* enum ctl_image_op */
+	uint32_t reserved;
+};
+
+struct ctl_progress {
+	char stage[16];
+	uint64_t done;	/* bytes */
+	uint64_t total; /* 0: not known */
+};
+
 struct ctl_cleanup {
 	struct ctl_site site;
 	char name[64];
@@ -251,6 +284,8 @@ union ctl_body {
 	struct ctl_booted booted;
 	struct ctl_failed failed;
 	struct ctl_prepare prepare;
+	struct ctl_image image;
+	struct ctl_progress progress;
 	struct ctl_cleanup cleanup;
 	struct ctl_done done;
 };

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 
 #include "drivers/driver.h"
+#include "drivers/image/root.h"
 #include "lib/fault.h"
 #include "lib/fd.h"
 #include "lib/log.h"
@@ -58,20 +59,34 @@ static int janitor_driver(const struct ctl_site *wire, const struct driver **out
 }
 
 static int janitor_prepare_with(const struct driver *driver, const struct driver_site *site,
-    const char *image, struct ctl_done *done, struct err *err)
+    const char *image, bool asked_for, struct janitor_answer *answer, struct err *err)
 {
+	struct ctl_done *done = &answer->done;
+	struct driver_site with_root = *site;
 	struct driver_facts facts = {0};
+	struct image_root root = {.hold = -1};
 	int rc = driver->probe(site, &facts, err);
 
-	if (rc == 0)
-		rc = driver->prepare(site, image, err);
-	if (rc < 0)
-		return rc;
-	done->pauses = driver->pause != NULL;
-	(void)snprintf(done->driver, sizeof(done->driver), "%s", driver->name);
-	(void)snprintf(done->isolation, sizeof(done->isolation), "%s", facts.isolation);
-	(void)snprintf(done->warning, sizeof(done->warning), "%s", facts.warning);
-	return 0;
+	if (rc == 0 && facts.only_if_asked && !asked_for)
+		rc = err_set(err, ENODEV, "only %s is possible here, which must be asked for",
+		    facts.isolation);
+	if (rc == 0 && driver->rooted)
+		rc = image_root_get(site->state_dir, image, &root, err);
+	if (rc == 0) {
+		with_root.root = root.path[0] ? root.path : NULL;
+		rc = driver->prepare(&with_root, image, err);
+	}
+	if (rc == 0) {
+		done->pauses = driver->pause != NULL;
+		(void)snprintf(done->driver, sizeof(done->driver), "%s", driver->name);
+		(void)snprintf(done->isolation, sizeof(done->isolation), "%s", facts.isolation);
+		(void)snprintf(done->warning, sizeof(done->warning), "%s", facts.warning);
+		answer->fd = fd_take(&root.hold);
+		answer->tail = root.config;
+		root.config = (struct buf){0};
+	}
+	image_root_free(&root);
+	return rc;
 }
 
 static int janitor_find(void *ctx, const char *name)
@@ -92,20 +107,24 @@ static void janitor_take_back(const struct driver *driver, const struct driver_s
 }
 
 /* The first driver that takes such an image and can make boxes of it here. */
-static int janitor_prepare_any(
-    const struct driver_site *site, const char *image, struct ctl_done *done, struct err *err)
+static int janitor_prepare_any(const struct driver_site *site, const char *image,
+    struct janitor_answer *answer, struct err *err)
 {
 	const struct driver *driver;
 	struct err why = {0};
 	size_t len = 0;
+	int rc;
 
 	for (unsigned int n = 0; (driver = driver_at(n)); n++) {
 		struct err one = {0};
 
 		if (!driver->takes(image))
 			continue;
-		if (janitor_prepare_with(driver, site, image, done, &one) == 0)
+		rc = janitor_prepare_with(driver, site, image, false, answer, &one);
+		if (rc == 0)
 			return 0;
+		if (rc == -ENODATA && driver->rooted) /* it could make boxes of it, once it is there */
+			return err_set(err, ENODATA, "%s", one.text);
 		janitor_take_back(driver, site);
 		if (len < sizeof(why.text))
 			len += (size_t)snprintf(why.text + len, sizeof(why.text) - len, "%s%s: %s",
@@ -118,16 +137,16 @@ static int janitor_prepare_any(
 }
 
 static int janitor_prepare(const struct driver_site *site, const union ctl_body *body,
-    struct ctl_done *done, struct err *err)
+    struct janitor_answer *answer, struct err *err)
 {
 	const struct ctl_prepare *order = &body->prepare;
 	const struct driver *driver = NULL;
 	int rc;
 
 	if (!strcmp(order->site.driver, DRIVER_AUTO))
-		return janitor_prepare_any(site, order->image, done, err);
+		return janitor_prepare_any(site, order->image, answer, err);
 	rc = janitor_driver(&order->site, &driver, err);
-	return rc == 0 ? janitor_prepare_with(driver, site, order->image, done, err) : rc;
+	return rc == 0 ? janitor_prepare_with(driver, site, order->image, true, answer, err) : rc;
 }
 
 /* Who made it is not known: a place was reserved for it, and perhaps no more. */
@@ -143,13 +162,13 @@ static int janitor_cleanup_any(
 }
 
 static int janitor_cleanup(const struct driver_site *site, const union ctl_body *body,
-    struct ctl_done *done, struct err *err)
+    struct janitor_answer *answer, struct err *err)
 {
 	const struct ctl_cleanup *c = &body->cleanup;
 	const struct driver *driver = NULL;
 	int rc;
 
-	(void)done;
+	(void)answer;
 	if (!strcmp(c->site.driver, DRIVER_AUTO))
 		return janitor_cleanup_any(site, c, err);
 	rc = janitor_driver(&c->site, &driver, err);
@@ -269,8 +288,9 @@ static int janitor_clean_all(const struct driver *driver, const struct driver_si
 }
 
 static int janitor_sweep(const struct driver_site *site, const union ctl_body *body,
-    struct ctl_done *done, struct err *err)
+    struct janitor_answer *answer, struct err *err)
 {
+	struct ctl_done *done = &answer->done;
 	const struct driver *driver;
 	struct janitor_names n = {0};
 	int rc = janitor_read_kept(site->prepared, &n);
@@ -295,13 +315,13 @@ static int janitor_sweep(const struct driver_site *site, const union ctl_body *b
 }
 
 static int janitor_finish(const struct driver_site *site, const union ctl_body *body,
-    struct ctl_done *done, struct err *err)
+    struct janitor_answer *answer, struct err *err)
 {
 	const struct driver *driver;
 	int rc = 0;
 
 	(void)body;
-	(void)done;
+	(void)answer;
 	for (unsigned int i = 0; (driver = driver_at(i)); i++) {
 		struct err one = {0};
 
@@ -312,7 +332,7 @@ static int janitor_finish(const struct driver_site *site, const union ctl_body *
 }
 
 typedef int janitor_fn(const struct driver_site *site, const union ctl_body *body,
-    struct ctl_done *done, struct err *err);
+    struct janitor_answer *answer, struct err *err);
 
 static janitor_fn *const handlers[CTL_TYPES] = {
     [CTL_PREPARE] = janitor_prepare,
@@ -330,32 +350,39 @@ static janitor_fn *janitor_fn_of(const struct ctl_msg *msg)
 	return msg->head.type < CTL_TYPES ? handlers[msg->head.type] : NULL;
 }
 
-void janitor_handle(const struct ctl_msg *msg, int prepared, struct ctl_done *done)
+void janitor_answer_free(struct janitor_answer *answer)
+{
+	fd_close(&answer->fd);
+	buf_free(&answer->tail);
+}
+
+void janitor_handle(const struct ctl_msg *msg, int prepared, struct janitor_answer *answer)
 {
 	janitor_fn *fn = janitor_fn_of(msg);
 	struct driver_site site;
 	struct err err = {0};
 	int rc;
 
-	*done = (struct ctl_done){0};
+	*answer = (struct janitor_answer){.fd = -1};
 	if (!fn) {
 		rc = err_set(
 		    &err, EBADMSG, "the janitor does not do %s", ctl_type_name(msg->head.type));
 	} else {
 		site = janitor_site(msg, prepared);
-		rc = fn(&site, &msg->body, done, &err);
+		rc = fn(&site, &msg->body, answer, &err);
 	}
-	done->code = -rc;
-	(void)snprintf(done->text, sizeof(done->text), "%s", rc < 0 ? err.text : "");
+	answer->done.code = -rc;
+	(void)snprintf(answer->done.text, sizeof(answer->done.text), "%s", rc < 0 ? err.text : "");
 }
 
-static int janitor_answer(uint64_t seq, const struct ctl_done *done)
+static int janitor_send(uint64_t seq, const struct janitor_answer *a)
 {
 	struct pollfd p = {.fd = CTL_FD_CONTROL, .events = POLLOUT};
 	int rc;
 
 	do {
-		rc = ctl_send(CTL_FD_CONTROL, CTL_DONE, seq, 0, done, NULL, 0, -1);
+		rc = ctl_send(CTL_FD_CONTROL, CTL_DONE, seq, 0, &a->done, buf_head(&a->tail),
+		    a->tail.len, a->fd);
 	} while (rc == -EAGAIN && poll(&p, 1, -1) > 0);
 	return rc;
 }
@@ -389,7 +416,7 @@ static int janitor_take_turn(const struct ctl_site *site, int *lock)
 static int janitor_serve_one(uint8_t *packet, int *lock)
 {
 	struct pollfd p = {.fd = CTL_FD_CONTROL, .events = POLLIN};
-	struct ctl_done done;
+	struct janitor_answer answer;
 	struct ctl_msg msg;
 	int rc;
 
@@ -404,10 +431,11 @@ static int janitor_serve_one(uint8_t *packet, int *lock)
 	if (rc < 0)
 		return rc; /* sbxd starts another, which tries again */
 	FAULT_POINT("janitor.turn");
-	janitor_handle(&msg, msg.fd, &done);
+	janitor_handle(&msg, msg.fd, &answer);
 	FAULT_POINT("janitor.done");
 	fd_close(&msg.fd);
-	rc = janitor_answer(msg.head.seq, &done);
+	rc = janitor_send(msg.head.seq, &answer);
+	janitor_answer_free(&answer);
 	return rc < 0 ? rc : 1;
 }
 

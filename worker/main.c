@@ -4,6 +4,7 @@
  *
  *   sbx-worker box SLOT    boots a box, serves its clients until it ends
  *   sbx-worker janitor     prepares drivers and cleans up after dead boxes
+ *   sbx-worker image       pulls, lists or removes images, once
  *   sbx-worker probe ...   by sbxctl, see worker/offline.h
  *
  * If it dies, sbxd answers its clients, and the janitor proves that nothing of the box is left.
@@ -18,6 +19,7 @@
 #include "lib/log.h"
 #include "shm/layout.h"
 #include "worker/box.h"
+#include "worker/image_order.h"
 #include "worker/janitor.h"
 #include "worker/offline.h"
 
@@ -51,18 +53,20 @@ int main(int argc, char **argv)
 	const char *format = getenv("SBX_LOG_FORMAT");
 	int status = MAIN_USAGE;
 
-	FAULT_ROLE(argc == 2 ? "janitor" : "worker");
+	FAULT_ROLE(argc == 2 ? argv[1] : "worker");
 	log_init("sbx-worker", format && !strcmp(format, "json") ? LOG_JSON : LOG_TEXT, LOG_INFO);
 	if (argc == 3 && !strcmp(argv[1], "box"))
 		status = main_box(argv[2]);
 	else if (argc == 2 && !strcmp(argv[1], "janitor"))
 		status = janitor_main();
+	else if (argc == 2 && !strcmp(argv[1], "image"))
+		status = image_order_main();
 	else if (argc > 3)
 		status = offline_main(argc, argv);
 	if (status < 0)
 		status = MAIN_USAGE;
 	if (status == MAIN_USAGE)
-		(void)fputs("usage: sbx-worker box SLOT | sbx-worker janitor\n"
+		(void)fputs("usage: sbx-worker box SLOT | sbx-worker janitor | sbx-worker image\n"
 			    "       sbx-worker probe | list | sweep INSTANCE RUNTIME_DIR STATE_DIR "
 			    "UID_BASE\n"
 			    "Started by sbxd and sbxctl; see sbx-worker(8).\n",

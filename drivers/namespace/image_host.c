@@ -301,10 +301,8 @@ uint64_t image_stamp(const char *image)
 {
 	uint64_t stamp = HASH64_START;
 
-	if (strcmp(image, IMAGE_HOST) != 0) {
-		stamp_add_file(&stamp, image, ".", false);
+	if (strcmp(image, IMAGE_HOST) != 0)
 		return stamp;
-	}
 	stamp_add_file(&stamp, "/usr", ".", false);
 	for (size_t i = 0; i < COUNT(top_level); i++)
 		stamp_add_file(&stamp, "", top_level[i], false);

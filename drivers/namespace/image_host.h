@@ -14,6 +14,7 @@
 #include "lib/err.h"
 
 #define IMAGE_HOST "host"
+#define IMAGE_ROOTED "" /* any that has a root of its own */
 
 /* Makes the layer of an image directory at dirfd, which is empty. 0 or -errno. */
 int image_build_base(int dirfd, struct err *err);
@@ -25,8 +26,8 @@ int image_build_base(int dirfd, struct err *err);
 int image_build_host(int dirfd, struct ns_prepared *prep, struct err *err);
 
 /*
- * A number that is another when the layer of the image would be: /usr or the image directory is
- * another one, or the files of /etc that are copied have changed.
+ * A number that is another when the layer of the image would be: of `host` when /usr is another
+ * one, or the files of /etc that are copied have changed.
  */
 uint64_t image_stamp(const char *image);
 

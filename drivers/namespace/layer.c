@@ -33,34 +33,17 @@ static int layer_dirs_of(const struct driver_site *site, struct layer_dirs *dirs
 	return rc == 0 ? site_state_path(site, dirs->state) : rc;
 }
 
-static int layer_check_image(const char *image, struct err *err)
+/* The name under which our layer is kept: that of `host` has what the host has. */
+static const char *layer_kind(const char *image)
 {
-	struct stat st;
-
-	if (!strcmp(image, IMAGE_HOST))
-		return 0;
-	if (image[0] != '/')
-		return err_set(err, EINVAL,
-		    "image %s: this driver takes \"" IMAGE_HOST
-		    "\" or the absolute path of a root directory",
-		    image);
-	if (strlen(image) >= NS_PATH)
-		return err_sys(err, ENAMETOOLONG, "image %s", image);
-	if (stat(image, &st) < 0)
-		return err_sys(err, errno, "image %s", image);
-	if (!S_ISDIR(st.st_mode))
-		return err_sys(err, ENOTDIR, "image %s", image);
-	return 0;
+	return strcmp(image, IMAGE_HOST) ? IMAGE_ROOTED : IMAGE_HOST;
 }
 
 int layer_make(const char *dir, const char *image, struct ns_prepared *prep, struct err *err)
 {
 	char path[NS_PATH];
 	FD_SCOPED int fd = -1;
-	int rc = layer_check_image(image, err);
 
-	if (rc < 0)
-		return rc;
 	if (snprintf(path, sizeof(path), "%s/" LAYER_PREFIX LAYER_RANDOM, dir) >= (int)sizeof(path))
 		return err_sys(err, ENAMETOOLONG, "directory %s", dir);
 	if (!mkdtemp(path))
@@ -70,10 +53,8 @@ int layer_make(const char *dir, const char *image, struct ns_prepared *prep, str
 		return err_sys(err, errno, "open %s", path);
 	(void)snprintf(prep->image, sizeof(prep->image), "%s", image);
 	(void)snprintf(prep->lower[0], NS_PATH, "%s", path);
-	if (strcmp(image, IMAGE_HOST) != 0) {
-		(void)snprintf(prep->lower[1], NS_PATH, "%s", image);
+	if (strcmp(image, IMAGE_HOST) != 0)
 		return image_build_base(fd, err);
-	}
 	(void)snprintf(prep->lower[1], NS_PATH, "/usr");
 	prep->flags |= NS_F_USR;
 	return image_build_host(fd, prep, err);
@@ -108,6 +89,21 @@ static int layer_make_noted(const struct driver_site *site, const struct layer_d
 	return rc == 0 ? layer_note_write(site, prep, stamp, err) : rc;
 }
 
+/* What of the layers is the image's. */
+static int layer_set_image(
+    const struct driver_site *site, const char *image, struct ns_prepared *prep, struct err *err)
+{
+	if (strlen(image) >= sizeof(prep->image) || (site->root && strlen(site->root) >= NS_PATH))
+		return err_sys(err, ENAMETOOLONG, "image %s", image);
+	(void)snprintf(prep->image, sizeof(prep->image), "%s", image);
+	if (!strcmp(image, IMAGE_HOST))
+		return 0;
+	if (!site->root)
+		return err_set(err, EINVAL, "image %s has no root", image);
+	(void)snprintf(prep->lower[1], NS_PATH, "%s", site->root);
+	return 0;
+}
+
 int layer_get(
     const struct driver_site *site, const char *image, struct ns_prepared *prep, struct err *err)
 {
@@ -121,13 +117,12 @@ int layer_get(
 	FAULT_POINT("driver.namespace.prepare.swept");
 	if (rc < 0)
 		return err_sys(err, -rc, "look through the layers of instance %s", site->instance);
-	rc = layer_check_image(image, err);
-	if (rc < 0)
-		return rc;
-	rc = layer_find(site, &dirs, image, prep);
+	rc = layer_find(site, &dirs, layer_kind(image), prep);
 	if (rc == -ENOENT)
-		return layer_make_noted(site, &dirs, image, prep, err);
-	return rc < 0 ? err_sys(err, -rc, "find the layer of image %s", image) : 0;
+		rc = layer_make_noted(site, &dirs, layer_kind(image), prep, err);
+	else if (rc < 0)
+		(void)err_sys(err, -rc, "find the layer of image %s", image);
+	return rc == 0 ? layer_set_image(site, image, prep, err) : rc;
 }
 
 int layer_find_any(const struct driver_site *site, struct ns_prepared *prep)

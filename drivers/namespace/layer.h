@@ -13,8 +13,9 @@
 int layer_make(const char *dir, const char *image, struct ns_prepared *prep, struct err *err);
 
 /*
- * Sets the layers of *prep for `image`: those that this instance has already, else they are made in
- * its directory, which must be there. Layers that were not made to their end go. 0 or -errno.
+ * Sets the layers of *prep for `image`, whose root is site->root: those that this instance has
+ * already, else they are made in its directory, which must be there. What lies over a root is the
+ * same for all: one layer does for them. Layers that were not made to their end go. 0 or -errno.
  */
 int layer_get(
     const struct driver_site *site, const char *image, struct ns_prepared *prep, struct err *err);

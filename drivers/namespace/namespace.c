@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "drivers/image/root.h"
 #include "drivers/namespace/box.h"
 #include "drivers/namespace/image_host.h"
 #include "drivers/namespace/site.h"
@@ -20,10 +21,9 @@
 #include "lib/fd.h"
 #include "lib/proc.h"
 
-/* `host`, or a directory. */
 static bool namespace_takes(const char *image)
 {
-	return !strcmp(image, IMAGE_HOST) || image[0] == '/';
+	return !strcmp(image, IMAGE_HOST) || image_root_takes(image);
 }
 
 static int namespace_start(const struct driver_site *site, const struct driver_spec *spec,
@@ -111,6 +111,7 @@ static void namespace_free(struct driver_box *box)
 const struct driver driver_namespace = {
     .name = "namespace",
     .takes = namespace_takes,
+    .rooted = true,
     .probe = namespace_probe,
     .prepare = namespace_prepare,
     .list = namespace_list,

@@ -14,6 +14,7 @@
 #include "drivers/namespace/box.h"
 #include "drivers/namespace/cgroup_site.h"
 #include "drivers/namespace/child.h"
+#include "drivers/namespace/image_host.h"
 #include "drivers/namespace/layer.h"
 #include "drivers/namespace/namespace.h"
 #include "drivers/namespace/prepare.h"
@@ -91,7 +92,7 @@ static int probe_explain(int rc, struct err *err)
 }
 
 /* Any directory that a box could be made of; this one makes the same layers as `host`. */
-#define TRIAL_IMAGE "/usr"
+#define TRIAL_ROOT "/usr"
 
 /* Its name is fixed: what a probe that was killed has left goes with the next. */
 static int probe_make_layer(const char *dir, struct ns_prepared *prep, struct err *err)
@@ -102,7 +103,7 @@ static int probe_make_layer(const char *dir, struct ns_prepared *prep, struct er
 		return err_sys(err, -rc, "remove %s", dir);
 	if (mkdir(dir, 0700) < 0)
 		return err_sys(err, errno, "make %s", dir);
-	return layer_make(dir, TRIAL_IMAGE, prep, err);
+	return layer_make(dir, IMAGE_ROOTED, prep, err);
 }
 
 static int probe_start(const struct driver_site *site, struct ns_prepared *prep, struct err *err)
@@ -135,6 +136,8 @@ static int probe_trial(const struct driver_site *site, struct err *err)
 	own = layer_find_any(site, prep) < 0;
 	if (own)
 		rc = probe_make_layer(dir, prep, err);
+	if (rc == 0 && !prep->lower[1][0]) /* of no image */
+		(void)snprintf(prep->lower[1], NS_PATH, "%s", TRIAL_ROOT);
 	if (rc == 0)
 		rc = probe_start(site, prep, err);
 	FAULT_POINT("driver.namespace.probe.tried");

@@ -9,6 +9,7 @@ import re
 from agent import Agent
 from harness import slurp, start_time, wait_for
 from service import children
+from stimuli import layout
 
 SETTLE = 8.0  # seconds for what is being closed or cleaned up to be gone
 MANY = 4  # things of a kind that are named
@@ -106,6 +107,8 @@ class Baseline:
         with Agent(d.socket) as a:
             box = a.call("POST", "/v1/acquire", {"user_id": "base", "thread_id": "line"}).json
             a.call("POST", f"/v1/boxes/{box['box_id']}/run", {"command": "true"})
+            # What drivers keep for all images of the store is there from the first on.
+            a.call("POST", "/v1/acquire", {"user_id": "base", "thread_id": "image", "image": layout(), "wait_seconds": 15})
         wait_for("the worker to be idle", lambda: pool(d)["clients"] == 1)
         self.worker = descriptors(box["pid"])
         remove_all(d)
@@ -178,13 +181,16 @@ def twins(d, table):
 
 
 def remove_all(d):
-    """Removes every box; what is wrong with the answers."""
+    """Removes every box, and every image of the store; what is wrong with the answers."""
     wrong = []
     with Agent(d.socket) as a:
         for b in boxes(d):
             r = a.call("DELETE", f"/v1/boxes/{b['box_id']}?force=true")
             if r.status not in (204, 404, 409):
                 wrong.append(f"remove {b['box_id']}: {r}")
+        r = a.call("POST", "/v1/images/prune", {})
+        if r.status != 200:
+            wrong.append(f"prune: {r}")
     return wrong
 
 

@@ -1,10 +1,15 @@
 """What is done to a service from outside, in the middle of the load."""
 
+import atexit
 import dataclasses
+import functools
 import os
 import random
+import shutil
 import signal
+import tempfile
 
+import images
 from agent import Agent, Ended
 from harness import start_time, wait_for
 from service import children
@@ -94,6 +99,28 @@ def kill_helpers(service, spared):
             kill(service.pid, signal.SIGCONT)
 
 
+@functools.cache
+def layout():
+    """The reference of an image that can be had."""
+    path = tempfile.mkdtemp(prefix="sbxd-crash-")
+    atexit.register(shutil.rmtree, path)
+    return "oci:" + images.Image(images.base(), Env=["PATH=/bin"]).write_layout(f"{path}/layout")
+
+
+def pull(service, spared):
+    """An image comes, a box is made of it, both go: twice, since the first may be cut off in the middle."""
+    ask = {"user_id": "image", "thread_id": "t", "image": layout(), "release_on_disconnect": True}
+    with Agent(service.socket) as a:
+        try:
+            for _ in range(2):
+                r = a.call("POST", "/v1/acquire", ask)
+                if r.status == 200:
+                    a.call("DELETE", f"/v1/boxes/{r.json['box_id']}?force=true")
+                a.call("POST", "/v1/images/prune", {})
+        except Ended:
+            pass  # sbxd dies of it
+
+
 def reset(service, spared):
     try:
         with Agent(service.socket) as a:
@@ -139,6 +166,7 @@ STIMULI = {
     "hang": Stimulus(hang, "worker", settings={"health_check_timeout": 0.5, "health_check_skip_seconds": 0, "replicas": 30}),
     "janitor": Stimulus(kill_janitor, "janitor"),
     "helpers": Stimulus(kill_helpers, "janitor", settings={"replicas": 16}),
+    "image": Stimulus(pull, settings={"replicas": 16}),
     "reset": Stimulus(reset, "sbxd", drops_leases=True),
     "sbxd": Stimulus(end_sbxd(signal.SIGKILL), "sbxd", away=True),
     "hung": Stimulus(hang_and_end_sbxd, "sbxd", away=True, settings={"health_check_timeout": 0.5}),

@@ -30,8 +30,8 @@ static const struct {
     {conformance_lifecycle, 0},
     {conformance_crash, 0},
     {conformance_takeover, 0},
-    {conformance_isolation, TARGET_HOST_KERNEL},
-    {conformance_limits, TARGET_HOST_KERNEL},
+    {conformance_isolation, TARGET_OWN_WORK},
+    {conformance_limits, TARGET_OWN_WORK},
     {conformance_image, 0},
 };
 

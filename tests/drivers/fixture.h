@@ -26,8 +26,10 @@ struct fixture {
 	struct host_state quiet; /* prepared, no box */
 	int guest;
 	int helper;
+	const char *image; /* that its boxes are made of */
 	char options[1024];
 	char dir[64];
+	char state[80]; /* what may outlive an instance */
 	char instance[32];
 };
 

@@ -103,8 +103,19 @@ static void tear_down_remote(const char *dir)
 	}
 }
 
+/* Debian's kernel is not on every host: SBX_KERNEL, as tools/guest_kernel.sh has it. */
+static size_t set_up_qemu(const char *dir, char *options, size_t size)
+{
+	const char *kernel = getenv("SBX_KERNEL");
+	size_t len = add_option(options, size, 0, "qemu.accel", "tcg");
+
+	(void)dir;
+	return kernel ? add_option(options, size, len, "qemu.kernel", kernel) : len;
+}
+
 static const char *const namespace_bad[] = {
     "", "no-such-image", "/no/such/directory", "/etc/passwd", NULL};
+static const char *const qemu_bad[] = {"", "host", "no-such-image", NULL};
 static const char *const boxlite_bad[] = {
     "", "host", "missing:1", "/no/such/directory", "/etc/passwd", NULL};
 static const char *const server_bad[] = {"host", "/etc", NULL};
@@ -151,9 +162,18 @@ static const struct target targets[] = {
 	.name = "namespace",
 	.driver = "namespace",
 	.image = "host",
-	.traits = TARGET_HOST_KERNEL,
+	.traits = TARGET_OWN_WORK,
 	.steps = &faults_namespace,
 	.bad_images = namespace_bad,
+    },
+    {
+	.name = "qemu",
+	.driver = "qemu",
+	.image_variable = "SBX_ROOT", /* see tests/qemu/make_root.sh */
+	.traits = TARGET_OWN_WORK | TARGET_WARM_UP,
+	.steps = &faults_qemu,
+	.bad_images = qemu_bad,
+	.set_up = set_up_qemu,
     },
 };
 

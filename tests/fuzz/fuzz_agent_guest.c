@@ -23,8 +23,8 @@
 	} while (0)
 
 static const uint8_t types[] = {AGENT_PING, AGENT_EXEC, AGENT_READ, AGENT_WRITE, AGENT_PATH,
-    AGENT_SIGNAL, AGENT_RESIZE, AGENT_CLOSE, AGENT_SYNC, AGENT_STOP, AGENT_DATA, AGENT_EOF,
-    AGENT_CREDIT, AGENT_HELLO};
+    AGENT_SIGNAL, AGENT_RESIZE, AGENT_CLOSE, AGENT_SYNC, AGENT_STOP, AGENT_WAKE, AGENT_DATA,
+    AGENT_EOF, AGENT_CREDIT, AGENT_HELLO};
 
 static int fake_open(struct guest *g, struct channel *c, const uint8_t *request, size_t n)
 {

@@ -40,6 +40,7 @@ static const bool with_fd[CTL_TYPES] = {
     [CTL_HANDBACK] = true,
     [CTL_PREPARE] = true,
     [CTL_SWEEP] = true,
+    [CTL_IMAGE] = true,
 };
 
 /* Sends a good message on and expects the same at the other end. */

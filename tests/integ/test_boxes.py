@@ -161,7 +161,7 @@ class Make(BoxesTest):
         self.make(image="host", network={"outbound": {"mode": "disabled"}, "inbound": {"mode": "enabled"}}, detach=True, auto_stop=60)
 
     def test_an_image_that_is_not_to_be_had(self):
-        for image in ("alpine:latest", "/no/such/directory"):
+        for image in ("127.0.0.1:1/alpine:latest", "/no/such/directory"):
             r = self.create("no-image", image=image)
             self.assertEqual((r.status, r.json["error"]["code"]), (422, "image_pull_failed"), r)
             self.assertIn(image, r.json["error"]["message"])

@@ -15,6 +15,7 @@ import openmetrics
 import wiretap
 from contract_schema import KEYWORDS, Invalid, Validator
 from harness import ROOT, DaemonTest, Fault, slurp
+from images import Image, base
 from ws import Attached
 
 HTTP_METHODS = {"get", "head", "put", "post", "delete", "patch", "options", "trace"}
@@ -246,6 +247,17 @@ class Answers(DaemonTest):
         self.ask("HEAD", f"/v1/images/{image['tag']}", want=404)
         self.ask("HEAD", f"/v1/images/{image['reference']}", want=204)
         self.ask("POST", "/v1/images/pull", {"reference": image["reference"]})
+        self.images()
+
+    def images(self):
+        with tempfile.TemporaryDirectory(prefix="sbxd-contract-") as path:
+            ref = "oci:" + Image(base()).write_layout(f"{path}/layout")
+            for accept in ("application/json", "application/x-ndjson"):
+                self.ask("POST", "/v1/images/pull", {"reference": ref}, {"Accept": accept})
+                image = next(i for i in self.ask("GET", "/v1/images").json["images"] if i["reference"] == ref)
+                if accept == "application/json":
+                    self.ask("DELETE", f"/v1/images/{image['id']}")
+            self.ask("POST", "/v1/images/prune")
 
     def commands(self, box):
         self.ask("POST", f"{box}/run", {"command": "echo 1; echo 2 >&2"})

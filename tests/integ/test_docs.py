@@ -180,7 +180,9 @@ class Configuration(unittest.TestCase):
         default = self.defaults[key]
         if key == "environment":
             return {"A": "b"}
-        if isinstance(default, bool) or "," in allowed and allowed.split(", ")[0] in (str(default), "soft"):
+        if isinstance(default, bool):
+            return not default
+        if "," in allowed and allowed.split(", ")[0] in (str(default), "soft"):
             return yaml.safe_load(allowed.split(", ")[-1])
         if isinstance(default, (int, float)):
             return default - 1 if default else 1

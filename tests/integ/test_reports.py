@@ -11,7 +11,8 @@ import subprocess
 import threading
 import unittest
 
-from harness import (BOUND, IS_ROOT, Census, Daemon, DaemonTest, Fault, in_threads, slurp, start_time, wait_for)
+from harness import (BOUND, IS_ROOT, Census, Daemon, DaemonTest, Fault, in_threads, open_fds, slurp, start_time, wait_for)
+from images import DIR, FILE, HARD, LINK, Image, ImagesTest, base, layer
 
 
 def leaders(box, d):
@@ -410,6 +411,89 @@ class LockHolderDies(DaemonTest):
         dump = json.loads(r.stdout)
         self.assertEqual((r.returncode, dump["findings"]), (0, []))
         return next(b for b in dump["boxes"] if b["generation"] == generation)
+
+
+class Images(ImagesTest):
+    config = "replicas: 20\nimages: {cache_mib: 10}\n"
+
+    def test_row_13_a_link_in_a_layer_leads_nowhere(self):
+        """Unpacking writes, changes and removes nothing outside of the root, whatever the layers say."""
+        victim = f"{self.dir}/victim"
+        os.makedirs(f"{victim}/sub")
+        for name in ("kept", "sub/kept"):
+            with open(f"{victim}/{name}", "w", encoding="ascii") as f:
+                f.write("untouched")
+        secret = f"{self.dir}/secret"
+        with open(secret, "w", encoding="ascii") as f:
+            f.write("secret")
+
+        def state():
+            return sorted((p, os.lstat(p).st_mode, os.lstat(p).st_uid, os.lstat(p).st_mtime_ns, os.path.isfile(p) and slurp(p))
+                          for p in [victim, secret] + [os.path.join(d, n) for d, ds, fs in os.walk(victim) for n in ds + fs])
+
+        before = state()
+        up = "../" * 40
+        links = layer(("abs", LINK, {"linkname": victim}), ("rel", LINK, {"linkname": up + victim[1:]}), ("up", LINK, {"linkname": ".."}),
+                      ("file", LINK, {"linkname": f"{victim}/kept"}), ("root", LINK, {"linkname": "/"}), ("proc", LINK, {"linkname": "/proc/self"}),
+                      ("chain", LINK, {"linkname": "chain2"}), ("chain2", LINK, {"linkname": victim}), ("loop", LINK, {"linkname": "loop"}))
+        writes = [layer((name, kind, fields)) for name, kind, fields in (
+            ("abs/new", FILE, {"data": b"pwn"}), ("rel/new", FILE, {"data": b"pwn"}), ("chain/new", FILE, {"data": b"pwn"}),
+            ("abs/sub", DIR, {"mode": 0o777, "uid": 1234}), ("abs/kept", FILE, {"data": b"pwn"}), ("file", FILE, {"data": b"pwn"}),
+            ("abs/.wh.kept", FILE, {}), ("abs/sub/.wh..wh..opq", FILE, {}), (".wh.abs", FILE, {}), ("up/up/x", FILE, {}),
+            (f"{up}{victim[1:]}/dots", FILE, {"data": b"pwn"}), (f"/{victim}/abs", FILE, {"data": b"pwn"}), ("root/etc/rooted", FILE, {"data": b"in"}),
+            ("hard", HARD, {"linkname": secret}), ("hard2", HARD, {"linkname": up + secret[1:]}), ("abs/hard", HARD, {"linkname": "etc/passwd"}),
+            ("proc/root/x", FILE, {"data": b"pwn"}), ("..", FILE, {"data": b"pwn"}), (".", LINK, {"linkname": victim}))]
+        outcomes = []
+        for n, evil in enumerate(writes):
+            image = Image(base(), links, evil, Env=["PATH=/bin"], WorkingDir="/abs/working/dir")
+            ref = self.layout(image)
+            r = self.pull(ref)
+            self.assertEqual(state(), before, f"layer {n}: {r}")
+            self.assertEqual(self.leftovers(), [])
+            outcomes.append(r.status)
+            self.assertIn(r.status, (200, 422), r)
+            if r.status != 200:
+                continue
+            # And a box of it sees nothing of the host, either.
+            box = self.box(ref, f"evil{n}")
+            self.assertEqual(self.d.run(box, f"cat {victim}/kept {secret} hard hard2 | busybox grep -c -e secret -e untouched", cwd="/")["stdout"], "0\n")
+            self.assertEqual(self.d.request("DELETE", f"/v1/boxes/{box}?force=true").status, 204)
+        self.assertGreater(outcomes.count(200), 8)  # most are harmless, once they are resolved in the root
+        self.assertEqual(state(), before)
+
+    def test_row_16_the_cache_has_a_quota(self):
+        """By digest: the same image is there once, whatever its names. Past the quota the longest unused goes."""
+        def image(n):
+            return Image(base(), layer(("fill", FILE, {"data": os.urandom(1 << 20)}), ("n", FILE, {"data": str(n).encode()})), Env=["PATH=/bin"])
+
+        def on_disk():
+            out = subprocess.run(["du", "-sk", f"{self.d.dir}/state/images"], capture_output=True, check=True, text=True)
+            return int(out.stdout.split()[0]) << 10
+
+        self.assertEqual(self.d.post("/v1/images/prune").status, 200)
+        first = image(0)
+        refs = [self.layout(first), self.layout(first)]
+        for ref in refs:
+            self.assertEqual(self.pulled(ref)["id"], first.digest)
+        self.assertEqual(len([n for n in self.store() if n.startswith("sha256-")]), 1)
+        box = self.box(refs[0], "first")
+        ids = []
+        for n in range(1, 9):
+            ids.append(self.pulled(self.layout(image(n)))["id"])
+            self.assertLessEqual(on_disk(), 10 << 20)
+            self.assertLessEqual(sum(i["size_bytes"] for i in {i["id"]: i for i in self.listed().values()}.values()), 10 << 20)
+        self.assertIn(first.digest, self.ids())  # a box is made of it
+        self.assertIn(ids[-1], self.ids())
+        self.assertNotIn(ids[0], self.ids())
+        self.assertEqual(self.d.sh(box, "cat /n"), "0")
+        self.assertEqual(self.leftovers(), [])
+        # Descriptors are counted: none is kept of what went.
+        for ref in refs:
+            self.d.acquire("u", ref, image=ref)
+        self.remove_boxes()
+        self.d.post("/v1/images/prune")
+        held = [os.readlink(f"/proc/{self.d.process.pid}/fd/{fd}") for fd in open_fds(self.d.process.pid)]
+        self.assertEqual([p for p in held if "/images/" in p], [])
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ class OrdinaryUser(unittest.TestCase):
                 ["setpriv", "--reuid", "4321", "--regid", "4321", "--clear-groups", python, "-m", "unittest", "-v",
                  "test_main_job", "test_run", "test_boxes.Make", "test_boxes_restart.Restart", "test_files.Files.test_every_byte_value_survives",
                  "test_fs.Fs", "test_fs.Reports", "test_isolation.Isolation", "test_reports.Rows", "test_behaviour.Pool",
-                 "test_faults.WorkerDies", "test_ctl_gc.Gc", "test_ctl_gc.Doctor"],
+                 "test_faults.WorkerDies", "test_images.Store", "test_images.Hostile.test_device_nodes_are_left_out", "test_reports.Images", "test_ctl_gc.Gc", "test_ctl_gc.Doctor"],
                 cwd=f"{base}/tests/integ", env=env, capture_output=True, text=True, timeout=600)
             self.assertEqual(r.returncode, 0, r.stderr[-6000:])
         finally:

@@ -72,7 +72,7 @@ async function create_bad_options() {
   for (const options of bad) {
     await refuses(options, null, /^invalid argument: /, JSON.stringify(options));
   }
-  await refuses({ image: "no-such-image:0" }, null, /^images error: /);
+  await refuses({ image: "127.0.0.1:1/no-such-image:0" }, null, /^images error: /);
 }
 
 async function get_or_create() {

@@ -36,8 +36,8 @@ struct rig_request {
 	uint32_t slot;
 	uint64_t generation;
 	uint64_t waited;
-	char text[120]; /* of a refusal */
-	bool removal;	/* it waits for POOL_REMOVED */
+	char text[sizeof(((struct pool_action *)NULL)->text)]; /* of a refusal */
+	bool removal;					       /* it waits for POOL_REMOVED */
 	bool removed;
 };
 

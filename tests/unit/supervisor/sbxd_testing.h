@@ -19,6 +19,7 @@
 #include "lib/clock.h"
 #include "shm/segment.h"
 #include "supervisor/client.h"
+#include "supervisor/image_job.h"
 #include "supervisor/sbxd.h"
 #include "wire/limits.h"
 
@@ -98,13 +99,16 @@ static inline struct sbxd *stage_open(const struct pool_rules *rules)
 	s->loop = loop_create();
 	s->pool = pool_create(rules, &gauge, 0);
 	s->clients = clients_create(s, 8);
-	assert_true(s->loop && s->pool && s->clients);
+	TAILQ_INIT(&s->images);
+	s->image_jobs = image_jobs_create();
+	assert_true(s->loop && s->pool && s->clients && s->image_jobs);
 	return s;
 }
 
 static inline void stage_close(struct sbxd *s)
 {
 	clients_destroy(s->clients);
+	image_jobs_free(s);
 	pool_destroy(s->pool);
 	loop_destroy(s->loop);
 	stage_table_close(s);

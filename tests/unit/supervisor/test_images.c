@@ -11,9 +11,11 @@ struct answer {
 	int calls;
 	int prepared;
 	struct ctl_done done;
+	enum api_error error;
 };
 
-static void on_ready(struct sbxd *s, uint64_t ctx, int prepared, const struct ctl_done *done)
+static void on_ready(
+    struct sbxd *s, uint64_t ctx, int prepared, const struct ctl_done *done, enum api_error error)
 {
 	struct answer *a = (struct answer *)(uintptr_t)ctx;
 
@@ -21,6 +23,7 @@ static void on_ready(struct sbxd *s, uint64_t ctx, int prepared, const struct ct
 	a->calls++;
 	a->prepared = prepared;
 	a->done = *done;
+	a->error = error;
 }
 
 static void need(struct sbxd *s, const char *image, struct answer *a)
@@ -114,6 +117,7 @@ static void test_failure_reaches_all_and_is_not_kept(void **state)
 		assert_int_equal(a[i].calls, 1);
 		assert_int_equal(a[i].prepared, -1);
 		assert_int_equal(a[i].done.code, ENOENT);
+		assert_int_equal(a[i].error, API_IMAGE_PULL_FAILED);
 		assert_string_equal(a[i].done.text, "no image bad-once, try 1");
 	}
 	assert_int_equal(s->image_count, 0);
@@ -127,13 +131,15 @@ static void test_failure_reaches_all_and_is_not_kept(void **state)
 }
 
 /* The one who is told of the failure asks again, from within. */
-static void again(struct sbxd *s, uint64_t ctx, int prepared, const struct ctl_done *done)
+static void again(
+    struct sbxd *s, uint64_t ctx, int prepared, const struct ctl_done *done, enum api_error error)
 {
 	struct answer *a = (struct answer *)(uintptr_t)ctx;
 
 	a->calls++;
 	a->prepared = prepared;
 	a->done = *done;
+	a->error = error;
 	if (prepared < 0)
 		image_need(s, "bad-once", again, ctx);
 }
@@ -220,12 +226,21 @@ static void test_there_is_a_limit(void **state)
 	assert_int_equal(a[64].calls, 1);
 	assert_int_equal(a[64].prepared, -1);
 	assert_int_equal(a[64].done.code, EMFILE);
-	assert_string_equal(a[64].done.text, "more than 64 images in use");
+	assert_string_equal(a[64].done.text, "more than 64 images on their way");
 	stage_until(s, a[63].calls);
 	for (int i = 0; i < 64; i++) {
 		(void)snprintf(image, sizeof(image), "image-%d", i);
 		assert_prepared(&a[i], image);
 	}
+	/* The one that was needed longest ago makes room. */
+	need(s, "image-0", &a[0]);
+	assert_prepared(&a[0], "image-0");
+	need(s, "one-more", &a[64]);
+	stage_until(s, a[64].calls);
+	assert_prepared(&a[64], "one-more");
+	assert_int_equal(s->image_count, 64);
+	assert_true(image_is_ready(s, "image-0"));
+	assert_false(image_is_ready(s, "image-1"));
 }
 
 static void test_the_end_calls_nobody(void **state)

@@ -17,7 +17,7 @@ static void test_descriptors_land_where_they_should(void **state)
 		files[i] = any_file(&st[i]);
 	assert_int_equal(stat("/dev/null", &null), 0);
 	assert_int_equal(fstat(STDERR_FILENO, &error), 0);
-	see(&s, (int[SPAWN_FDS]){files[0], -1, files[1], files[2], -1}, 4);
+	see(&s, (int[SPAWN_FDS]){files[0], -1, files[1], files[2], -1, -1}, 4);
 	assert_true(says_fd(&s, 0, &null) && says_fd(&s, 1, &null) && says_fd(&s, 2, &error));
 	assert_true(says_fd(&s, 3, &st[0]));
 	assert_true(says_fd(&s, 5, &st[1]));
@@ -34,10 +34,10 @@ static void test_a_missing_descriptor_is_closed(void **state)
 	struct seen s;
 
 	(void)state;
-	see(&s, (int[SPAWN_FDS]){-1, -1, -1, -1, -1}, 5);
+	see(&s, (int[SPAWN_FDS]){-1, -1, -1, -1, -1, -1}, 5);
 	assert_int_equal(count(&s, "fd "), 4);
 	assert_int_equal(count(&s, "fd 5 "), 1);
-	see(&s, (int[SPAWN_FDS]){-1, -1, -1, -1, -1}, 3);
+	see(&s, (int[SPAWN_FDS]){-1, -1, -1, -1, -1, -1}, 3);
 	assert_int_equal(count(&s, "fd "), 4);
 	assert_int_equal(count(&s, "fd 3 "), 1);
 }
@@ -60,7 +60,7 @@ static void test_descriptors_that_stand_in_each_others_way(void **state)
 		if (file < 4 || file >= LAST_FD)
 			fd_close(&file);
 	}
-	see(&s, (int[SPAWN_FDS]){-1, 6, 5, 4, -1}, 3);
+	see(&s, (int[SPAWN_FDS]){-1, 6, 5, 4, -1, -1}, 3);
 	assert_true(says_fd(&s, 4, &st[2]));
 	assert_true(says_fd(&s, 5, &st[1]));
 	assert_true(says_fd(&s, 6, &st[0]));
@@ -83,7 +83,7 @@ static void test_without_standard_input_of_its_own(void **state)
 
 	(void)state;
 	(void)close(STDIN_FILENO);
-	see(&s, (int[SPAWN_FDS]){-1, -1, -1, -1, -1}, 3);
+	see(&s, (int[SPAWN_FDS]){-1, -1, -1, -1, -1, -1}, 3);
 	if (saved >= 0) {
 		assert_int_equal(dup2(saved, STDIN_FILENO), STDIN_FILENO);
 		fd_close(&saved);
@@ -114,7 +114,7 @@ static void test_only_what_helpers_use_is_passed_on(void **state)
 		entries[n++] = (char *)(uintptr_t)kept_back[i];
 	entries[n] = NULL;
 	environ = entries;
-	see(&s, (int[SPAWN_FDS]){-1, -1, -1, -1, -1}, 3);
+	see(&s, (int[SPAWN_FDS]){-1, -1, -1, -1, -1, -1}, 3);
 	environ = before;
 	for (size_t i = 0; i < sizeof(through) / sizeof(through[0]); i++) {
 		(void)snprintf(line, sizeof(line), "env %s", through[i]);
@@ -128,7 +128,7 @@ static void test_arguments_arrive(void **state)
 	struct seen s;
 
 	(void)state;
-	see(&s, (int[SPAWN_FDS]){-1, -1, -1, -1, -1}, 6);
+	see(&s, (int[SPAWN_FDS]){-1, -1, -1, -1, -1, -1}, 6);
 	assert_true(says(&s, "arg helper") && says(&s, "arg report"));
 	assert_true(says(&s, "arg 6") && says(&s, "arg three words here"));
 	assert_int_equal(count(&s, "arg "), 4);
@@ -151,7 +151,7 @@ static void test_signals_are_reset(void **state)
 	(void)sigaddset(&set, SIGTERM);
 	(void)sigaddset(&set, SIGHUP);
 	assert_int_equal(sigprocmask(SIG_BLOCK, &set, &before), 0);
-	see(&s, (int[SPAWN_FDS]){-1, -1, -1, -1, -1}, 3);
+	see(&s, (int[SPAWN_FDS]){-1, -1, -1, -1, -1, -1}, 3);
 	assert_int_equal(sigprocmask(SIG_SETMASK, &before, &set), 0);
 	assert_true(sigismember(&set, SIGTERM)); /* ours is as it was */
 	assert_int_equal(sigaction(SIGPIPE, &pipe_before, &ignore), 0);
@@ -186,13 +186,13 @@ static void fails_with(const char *path, const int fds[SPAWN_FDS], int expected)
 
 static void test_what_cannot_be_run_leaves_nothing(void **state)
 {
-	static const int none[SPAWN_FDS] = {-1, -1, -1, -1, -1};
+	static const int none[SPAWN_FDS] = {-1, -1, -1, -1, -1, -1};
 
 	(void)state;
 	fails_with("/nowhere/at/all", none, -ENOENT);
 	fails_with("/dev/null", none, -EACCES);
 	fails_with("/", none, -EACCES);
-	fails_with(SELF, (const int[SPAWN_FDS]){STDIN_FILENO, -1, 9999, -1}, -EBADF);
+	fails_with(SELF, (const int[SPAWN_FDS]){STDIN_FILENO, -1, 9999, -1, -1, -1}, -EBADF);
 }
 
 /* ---- the end ---- */
@@ -207,7 +207,7 @@ static void test_the_pidfd_tells_of_the_end(void **state)
 	(void)state;
 	assert_int_equal(pipe2(pair, O_CLOEXEC), 0);
 	assert_int_equal(spawn_process(SELF, (const char *const[]){"helper", "wait", NULL},
-			     (const int[SPAWN_FDS]){pair[0], -1, -1, -1}, &child),
+			     (const int[SPAWN_FDS]){pair[0], -1, -1, -1, -1, -1}, &child),
 	    0);
 	p.fd = child.pidfd;
 	assert_int_equal(poll(&p, 1, 0), 0); /* it waits for us */
@@ -228,7 +228,7 @@ static void test_a_killed_child_is_reaped(void **state)
 	(void)state;
 	assert_int_equal(pipe2(pair, O_CLOEXEC), 0);
 	assert_int_equal(spawn_process(SELF, (const char *const[]){"helper", "wait", NULL},
-			     (const int[SPAWN_FDS]){pair[0], -1, -1, -1}, &child),
+			     (const int[SPAWN_FDS]){pair[0], -1, -1, -1, -1, -1}, &child),
 	    0);
 	assert_int_equal(proc_signal(child.pidfd, SIGKILL), 0);
 	assert_int_equal(finish(&child), W_EXITCODE(0, SIGKILL));

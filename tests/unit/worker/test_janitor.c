@@ -49,6 +49,15 @@ static void fill(struct ctl_msg *m, enum ctl_type type, const char *driver)
 	site->uid_base = geteuid() == 0 ? 1500000000U : 0;
 }
 
+static void handle(const struct ctl_msg *m, int fd, struct ctl_done *done)
+{
+	struct janitor_answer answer;
+
+	janitor_handle(m, fd, &answer);
+	*done = answer.done;
+	janitor_answer_free(&answer);
+}
+
 static void test_unknown_driver(void **state)
 {
 	struct ctl_done done;
@@ -56,7 +65,7 @@ static void test_unknown_driver(void **state)
 
 	(void)state;
 	fill(&m, CTL_PREPARE, "nonesuch");
-	janitor_handle(&m, -1, &done);
+	handle(&m, -1, &done);
 	assert_int_equal(done.code, ENOENT);
 	assert_non_null(strstr(done.text, "nonesuch"));
 }
@@ -71,7 +80,7 @@ static void test_other_messages_are_refused(void **state)
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		fill(&m, CTL_PREPARE, "namespace");
 		m.head.type = others[i];
-		janitor_handle(&m, -1, &done);
+		handle(&m, -1, &done);
 		assert_int_equal(done.code, EBADMSG);
 	}
 }
@@ -86,7 +95,7 @@ static void test_prepare_sweep_finish(void **state)
 	(void)state;
 	fill(&m, CTL_PREPARE, "namespace");
 	(void)snprintf(m.body.prepare.image, sizeof(m.body.prepare.image), "host");
-	janitor_handle(&m, prepared, &done);
+	handle(&m, prepared, &done);
 	if (done.code == EPERM || done.code == ENOSYS)
 		skip(); /* no namespaces here */
 	if (done.code)
@@ -95,16 +104,16 @@ static void test_prepare_sweep_finish(void **state)
 	assert_true(lseek(prepared, 0, SEEK_END) > 0);
 
 	fill(&m, CTL_SWEEP, "namespace");
-	janitor_handle(&m, kept, &done);
+	handle(&m, kept, &done);
 	assert_int_equal(done.code, 0);
 	assert_int_equal(done.count, 0);
 	assert_int_equal(write(kept, "+sbxd-unit", 10), 10); /* a name without its end */
-	janitor_handle(&m, kept, &done);
+	handle(&m, kept, &done);
 	assert_int_equal(done.code, EBADMSG);
 	assert_int_equal(done.missing, 0);
 
 	fill(&m, CTL_FINISH, "namespace");
-	janitor_handle(&m, prepared, &done);
+	handle(&m, prepared, &done);
 	assert_int_equal(done.code, 0);
 }
 
@@ -118,19 +127,19 @@ static void test_auto_picks_a_driver(void **state)
 	(void)state;
 	fill(&m, CTL_PREPARE, "auto");
 	(void)snprintf(m.body.prepare.image, sizeof(m.body.prepare.image), "host");
-	janitor_handle(&m, prepared, &done);
+	handle(&m, prepared, &done);
 	if (done.code == EPERM || done.code == ENOSYS)
 		skip(); /* no namespaces here */
 	assert_int_equal(done.code, 0);
 	assert_string_equal(done.driver, "namespace");
 	(void)snprintf(m.body.prepare.image, sizeof(m.body.prepare.image), "/nowhere/at/all");
-	janitor_handle(&m, prepared, &done);
+	handle(&m, prepared, &done);
 	assert_int_not_equal(done.code, 0);
 	assert_non_null(strstr(done.text, "namespace: "));
 	assert_non_null(strstr(done.text, "/nowhere/at/all"));
 
 	fill(&m, CTL_FINISH, "auto");
-	janitor_handle(&m, -1, &done);
+	handle(&m, -1, &done);
 	assert_int_equal(done.code, 0);
 }
 
@@ -142,7 +151,7 @@ static void test_cleanup_refuses_a_foreign_name(void **state)
 	(void)state;
 	fill(&m, CTL_CLEANUP, "namespace");
 	(void)snprintf(m.body.cleanup.name, sizeof(m.body.cleanup.name), "sbxd-other-1-1");
-	janitor_handle(&m, -1, &done);
+	handle(&m, -1, &done);
 	assert_int_equal(done.code, EINVAL);
 	assert_non_null(strstr(done.text, "sbxd-other-1-1"));
 }
@@ -206,7 +215,7 @@ static int teardown_traces(void **state)
 
 	(void)state;
 	fill(&m, CTL_FINISH, "namespace");
-	janitor_handle(&m, -1, &done);
+	handle(&m, -1, &done);
 	return done.code;
 }
 
@@ -230,7 +239,7 @@ static void test_sweep_keeps_what_it_is_told(void **state)
 	keep(kept, CTL_KEEP_LIVE, 1);
 	keep(kept, CTL_KEEP_ENDING, 2);
 	fill(&m, CTL_SWEEP, "namespace");
-	janitor_handle(&m, kept, &done);
+	handle(&m, kept, &done);
 	assert_int_equal(done.code, 0);
 	assert_int_equal(done.count, 2);
 	assert_int_equal(done.missing, 0);
@@ -252,7 +261,7 @@ static void test_sweep_counts_what_should_live_and_does_not(void **state)
 		keep(kept, CTL_KEEP_LIVE, slot);
 	keep(kept, CTL_KEEP_ENDING, 4);
 	fill(&m, CTL_SWEEP, "namespace");
-	janitor_handle(&m, kept, &done);
+	handle(&m, kept, &done);
 	assert_int_equal(done.code, 0);
 	assert_int_equal(done.missing, 2);
 	assert_int_equal(done.count, 0);
@@ -270,7 +279,7 @@ static void test_a_driver_that_cannot_keeps_its_boxes(void **state)
 	add_box(6, true);
 	fill(&m, CTL_PREPARE, "auto");
 	(void)snprintf(m.body.prepare.image, sizeof(m.body.prepare.image), "/nowhere/at/all");
-	janitor_handle(&m, prepared, &done);
+	handle(&m, prepared, &done);
 	assert_int_not_equal(done.code, 0);
 	assert_true(has_box(6));
 }
@@ -285,7 +294,7 @@ static void test_cleanup_whatever_driver_it_was(void **state)
 	add_box(5, false);
 	fill(&m, CTL_CLEANUP, "auto");
 	box_name(m.body.cleanup.name, 5);
-	janitor_handle(&m, -1, &done);
+	handle(&m, -1, &done);
 	assert_int_equal(done.code, 0);
 	assert_false(has_box(5));
 }

@@ -1,0 +1,471 @@
+/*
+ * image_job: orders about the image store. Runs in sbxd; when sbxd dies, the processes see their
+ * control socket end and exit, and what they were making is removed by the next one.
+ */
+#include "supervisor/image_job.h"
+
+#include <bsd/string.h>
+#include <bsd/sys/queue.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/clock.h"
+#include "lib/fault.h"
+#include "lib/fd.h"
+#include "lib/image_ref.h"
+#include "lib/log.h"
+#include "lib/proc.h"
+#include "supervisor/images.h"
+#include "supervisor/sbxd.h"
+#include "supervisor/spawn.h"
+#include "wire/json.h"
+
+#define JOBS_MAX 64 /* that run or wait */
+#define JOBS_AT_ONCE 8
+#define PULLS_AT_ONCE 2
+#define RESULT_MAX (4L * 1024 * 1024)
+#define PULL_SLACK (60 * NS_PER_S)  /* past its own bound: for locks, and to write it to the disk \
+				     */
+#define OTHER_TIME (300 * NS_PER_S) /* deleting takes a while */
+
+struct job_hook {
+	TAILQ_ENTRY(job_hook) link;
+	struct image_hook hook;
+};
+
+struct image_job {
+	TAILQ_ENTRY(image_job) link;
+	struct sbxd *s;
+	enum ctl_image_op op;
+	char image[128];
+	char normal[IMAGE_NORMAL_LEN]; /* of a pull: those that mean the same are one */
+	bool running;
+	bool answered;
+	struct ctl_done done;
+	int pidfd;
+	int ctl;
+	int result; /* memfd */
+	struct loop_watch pid_watch;
+	struct loop_watch ctl_watch;
+	struct loop_timer timer;
+	struct ctl_progress progress;
+	TAILQ_HEAD(, job_hook) hooks;
+};
+
+struct image_jobs {
+	TAILQ_HEAD(, image_job) list; /* in the order of their arrival */
+	uint32_t count;
+	bool canceled;
+};
+
+static void start_waiting(struct sbxd *s);
+
+/* ---- the end of one ---- */
+
+static json_t *read_result(const struct image_job *j)
+{
+	struct err err = {0};
+	struct stat st;
+	uint8_t *text;
+	json_t *o = NULL;
+
+	if (fstat(j->result, &st) < 0 || st.st_size <= 0 || st.st_size > RESULT_MAX)
+		return NULL;
+	text = malloc((size_t)st.st_size);
+	if (text && pread(j->result, text, (size_t)st.st_size, 0) == st.st_size)
+		o = json_parse_object(text, (size_t)st.st_size, &err);
+	free(text);
+	return o;
+}
+
+static void job_free(struct image_job *j)
+{
+	struct job_hook *h;
+	struct loop *l = j->s->loop;
+
+	TAILQ_REMOVE(&j->s->image_jobs->list, j, link);
+	j->s->image_jobs->count--;
+	while ((h = TAILQ_FIRST(&j->hooks))) {
+		TAILQ_REMOVE(&j->hooks, h, link);
+		free(h);
+	}
+	loop_del(l, &j->ctl_watch);
+	loop_del(l, &j->pid_watch);
+	loop_timer_clear(l, &j->timer);
+	fd_close(&j->ctl);
+	fd_close(&j->pidfd);
+	fd_close(&j->result);
+	free(j);
+}
+
+/* Whoever is told may order again, or unhook another. */
+static void tell_all(struct image_job *j)
+{
+	struct sbxd *s = j->s;
+	struct job_hook *h;
+	json_t *result = j->done.code == 0 ? read_result(j) : NULL;
+
+	while ((h = TAILQ_FIRST(&j->hooks))) {
+		struct image_hook hook = h->hook;
+
+		TAILQ_REMOVE(&j->hooks, h, link);
+		free(h);
+		hook.done(s, hook.ctx, &j->done, result);
+	}
+	json_decref(result);
+}
+
+/* So that whoever reads it knows what it was about. */
+static void name_failure(struct image_job *j)
+{
+	char text[CTL_WHY + sizeof(j->image) + 32]; /* what is too long is cut when it is copied */
+
+	if (j->op == CTL_IMAGE_PULL && j->done.code != ECANCELED) {
+		(void)snprintf(
+		    text, sizeof(text), "%s cannot be pulled: %s", j->image, j->done.text);
+		(void)strlcpy(j->done.text, text, sizeof(j->done.text));
+	}
+	if (j->done.code != ECANCELED)
+		log_warn("images: %s", j->done.text);
+}
+
+static void job_end(struct image_job *j)
+{
+	struct sbxd *s = j->s;
+
+	j->running = false;
+	if (j->op == CTL_IMAGE_PULL && j->done.code == 0) {
+		log_info("image %s is here", j->image);
+		images_renew(s, j->image);
+	} else if (j->done.code) {
+		name_failure(j);
+	}
+	/* One that comes now begins another. */
+	j->normal[0] = '\0';
+	tell_all(j);
+	job_free(j);
+	start_waiting(s);
+}
+
+static void set_done(struct image_job *j, int code, const char *text)
+{
+	j->answered = true;
+	j->done = (struct ctl_done){.code = code};
+	(void)strlcpy(j->done.text, text, sizeof(j->done.text));
+}
+
+/* ---- one that runs ---- */
+
+static void on_exit_event(struct loop *l, struct loop_watch *watch, uint32_t events)
+{
+	struct image_job *j = LOOP_OWNER(watch, struct image_job, pid_watch);
+	struct sbxd *s = j->s;
+	char how[96];
+	char text[160];
+
+	(void)l;
+	(void)events;
+	spawn_describe(spawn_reap(j->pidfd), how, sizeof(how));
+	if (!j->answered) {
+		(void)snprintf(text, sizeof(text), "the process at it %s", how);
+		set_done(j, EIO, text);
+	}
+	job_end(j);
+	sbxd_settle(s);
+}
+
+static void tell_progress(struct image_job *j, const struct ctl_progress *p)
+{
+	struct job_hook *h;
+	struct job_hook *next;
+
+	j->progress = *p;
+	TAILQ_FOREACH_SAFE (h, &j->hooks, link, next) {
+		if (h->hook.progress)
+			h->hook.progress(j->s, h->hook.ctx, p);
+	}
+}
+
+/* Its answer counts; its end is awaited, so that nothing of it is left when somebody is told. */
+static void on_message(struct loop *l, struct loop_watch *watch, uint32_t events)
+{
+	static uint8_t packet[CTL_MSG_MAX]; /* one thread, used within this call only */
+	struct image_job *j = LOOP_OWNER(watch, struct image_job, ctl_watch);
+	struct ctl_msg m;
+	int rc = ctl_recv(j->ctl, packet, &m);
+
+	(void)events;
+	if (rc == -EAGAIN)
+		return;
+	if (rc <= 0) {
+		loop_del(l, &j->ctl_watch);
+		if (!j->answered)
+			(void)proc_signal(j->pidfd, SIGKILL); /* its exit ends the order */
+		return;
+	}
+	if (m.head.type == CTL_DONE && !j->answered) {
+		j->answered = true;
+		j->done = m.body.done;
+	} else if (m.head.type == CTL_PROGRESS && !j->answered) {
+		tell_progress(j, &m.body.progress);
+	}
+	fd_close(&m.fd);
+}
+
+static void on_timer(struct loop *l, struct loop_timer *t)
+{
+	struct image_job *j = LOOP_OWNER(t, struct image_job, timer);
+	struct sbxd *s = j->s;
+
+	(void)l;
+	if (j->pidfd >= 0) {
+		if (!j->answered)
+			set_done(j, ETIMEDOUT, "it did not end in time");
+		(void)proc_signal(j->pidfd, SIGKILL); /* its exit ends the order */
+		return;
+	}
+	job_end(j); /* it could not be started */
+	sbxd_settle(s);
+}
+
+static int run(struct image_job *j)
+{
+	static const char *const argv[] = {"sbx-worker", "image", NULL};
+	struct sbxd *s = j->s;
+	FD_SCOPED int theirs = -1;
+	struct ctl_image body = {.op = j->op};
+	struct spawned child;
+	int pair[2];
+	int rc;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+		return -errno;
+	j->ctl = pair[0];
+	theirs = pair[1];
+	j->result = memfd_create("sbxd-images", MFD_CLOEXEC);
+	if (j->result < 0)
+		return -errno;
+	rc = spawn_process(
+	    s->worker_path, argv, (const int[SPAWN_FDS]){theirs, -1, -1, -1, -1, -1}, &child);
+	if (rc < 0)
+		return rc;
+	j->pidfd = child.pidfd;
+	sbxd_fill_site(s, &body.site);
+	(void)strlcpy(body.image, j->image, sizeof(body.image));
+	rc = loop_add(s->loop, &j->pid_watch, j->pidfd, EPOLLIN, on_exit_event);
+	if (rc == 0)
+		rc = loop_add(s->loop, &j->ctl_watch, j->ctl, EPOLLIN, on_message);
+	if (rc == 0)
+		rc = loop_timer_set(s->loop, &j->timer,
+		    loop_now(s->loop) + (j->op == CTL_IMAGE_PULL
+						? s->config.images_pull_timeout_ns + PULL_SLACK
+						: OTHER_TIME),
+		    on_timer);
+	if (rc == 0)
+		rc = ctl_send(j->ctl, CTL_IMAGE, 1, 0, &body, buf_head(&s->options), s->options.len,
+		    j->result);
+	FAULT_POINT("sbxd.image.ordered");
+	return rc;
+}
+
+static void run_or_fail(struct image_job *j)
+{
+	int rc;
+
+	j->running = true;
+	if (j->op != CTL_IMAGE_LIST)
+		images_let_go(j->s);
+	rc = run(j);
+	if (rc == 0)
+		return;
+	set_done(j, -rc, "the process for it could not be started");
+	if (j->pidfd >= 0) {
+		(void)proc_signal(j->pidfd, SIGKILL);
+		(void)spawn_reap(j->pidfd); /* it has begun nothing: it ends at once */
+		loop_del(j->s->loop, &j->pid_watch);
+		fd_close(&j->pidfd);
+	}
+	/* Told from the loop, as ever. */
+	if (loop_timer_set(j->s->loop, &j->timer, loop_now(j->s->loop), on_timer) < 0)
+		log_error("no memory to tell that %s cannot be had", j->image);
+}
+
+static void start_waiting(struct sbxd *s)
+{
+	uint32_t running = 0;
+	uint32_t pulls = 0;
+	struct image_job *j;
+
+	if (s->image_jobs->canceled)
+		return;
+	TAILQ_FOREACH (j, &s->image_jobs->list, link) {
+		running += j->running;
+		pulls += j->running && j->op == CTL_IMAGE_PULL;
+	}
+	TAILQ_FOREACH (j, &s->image_jobs->list, link) {
+		bool pull = j->op == CTL_IMAGE_PULL;
+
+		if (j->running || running >= JOBS_AT_ONCE || (pull && pulls >= PULLS_AT_ONCE))
+			continue;
+		running++;
+		pulls += pull;
+		run_or_fail(j);
+	}
+}
+
+/* ---- ordering ---- */
+
+static struct image_job *find_pull(const struct sbxd *s, const char *image)
+{
+	char normal[IMAGE_NORMAL_LEN];
+	struct image_ref ref;
+	struct image_job *j;
+
+	if (image_ref_parse(image, &ref, &(struct err){0}) < 0)
+		return NULL;
+	image_ref_print(&ref, normal);
+	TAILQ_FOREACH (j, &s->image_jobs->list, link) {
+		if (j->op == CTL_IMAGE_PULL && !strcmp(j->normal, normal))
+			break;
+	}
+	return j;
+}
+
+static struct image_job *job_new(struct sbxd *s, enum ctl_image_op op, const char *image)
+{
+	struct image_job *j = calloc(1, sizeof(*j));
+	struct image_ref ref;
+
+	if (!j)
+		return NULL;
+	j->s = s;
+	j->op = op;
+	j->pidfd = j->ctl = j->result = j->pid_watch.fd = j->ctl_watch.fd = -1;
+	TAILQ_INIT(&j->hooks);
+	(void)strlcpy(j->image, image, sizeof(j->image));
+	(void)strlcpy(j->progress.stage, "waiting", sizeof(j->progress.stage));
+	if (op == CTL_IMAGE_PULL && image_ref_parse(image, &ref, &(struct err){0}) == 0)
+		image_ref_print(&ref, j->normal);
+	TAILQ_INSERT_TAIL(&s->image_jobs->list, j, link);
+	s->image_jobs->count++;
+	return j;
+}
+
+int image_job_order(
+    struct sbxd *s, enum ctl_image_op op, const char *image, const struct image_hook *hook)
+{
+	struct image_job *j = op == CTL_IMAGE_PULL ? find_pull(s, image) : NULL;
+	struct job_hook *h;
+
+	if (s->image_jobs->canceled || (!j && s->image_jobs->count >= JOBS_MAX))
+		return -EAGAIN;
+	h = calloc(1, sizeof(*h));
+	if (!h)
+		return -ENOMEM;
+	if (!j)
+		j = job_new(s, op, image);
+	if (!j) {
+		free(h);
+		return -ENOMEM;
+	}
+	h->hook = *hook;
+	TAILQ_INSERT_TAIL(&j->hooks, h, link);
+	start_waiting(s);
+	return 0;
+}
+
+void image_job_unhook(struct sbxd *s, uint64_t ctx)
+{
+	struct image_job *j;
+	struct job_hook *h;
+	struct job_hook *next;
+
+	TAILQ_FOREACH (j, &s->image_jobs->list, link) {
+		TAILQ_FOREACH_SAFE (h, &j->hooks, link, next) {
+			if (h->hook.ctx != ctx)
+				continue;
+			TAILQ_REMOVE(&j->hooks, h, link);
+			free(h);
+		}
+	}
+}
+
+bool image_job_progress(const struct sbxd *s, const char *image, struct ctl_progress *out)
+{
+	const struct image_job *j = find_pull(s, image);
+
+	if (j)
+		*out = j->progress;
+	return j != NULL;
+}
+
+struct image_jobs *image_jobs_create(void)
+{
+	struct image_jobs *jobs = calloc(1, sizeof(*jobs));
+
+	if (jobs)
+		TAILQ_INIT(&jobs->list);
+	return jobs;
+}
+
+void image_jobs_cancel(struct sbxd *s)
+{
+	struct image_job *j;
+	struct image_job *next;
+
+	if (!s->image_jobs)
+		return;
+	s->image_jobs->canceled = true;
+	TAILQ_FOREACH_SAFE (j, &s->image_jobs->list, link, next) {
+		if (!j->answered)
+			set_done(j, ECANCELED, "sbxd is shutting down");
+		if (j->pidfd >= 0) /* its exit ends the order */
+			(void)proc_signal(j->pidfd, SIGKILL);
+		else
+			job_end(j);
+	}
+}
+
+void image_jobs_free(struct sbxd *s)
+{
+	struct image_job *j;
+
+	if (!s->image_jobs)
+		return;
+	while ((j = TAILQ_FIRST(&s->image_jobs->list))) {
+		if (j->pidfd >= 0)
+			(void)proc_signal(j->pidfd, SIGKILL); /* init reaps it */
+		job_free(j);
+	}
+	free(s->image_jobs);
+	s->image_jobs = NULL;
+}
+
+enum api_error image_job_error(int32_t code)
+{
+	static const struct {
+		int32_t code;
+		enum api_error error;
+	} errors[] = {
+	    {ENOSPC, API_NO_SPACE},
+	    {EDQUOT, API_NO_SPACE},
+	    {ECANCELED, API_SHUTTING_DOWN},
+	    {ENOMEM, API_INTERNAL},
+	    {EMFILE, API_TOO_MANY},
+	    {EAGAIN, API_TOO_MANY},
+	};
+
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		if (errors[i].code == code)
+			return errors[i].error;
+	}
+	return API_IMAGE_PULL_FAILED;
+}
