@@ -199,9 +199,10 @@ CTL_SRC := tools/answer.c \
 	tools/cli_print.c tools/cli_progress.c tools/cli_ps.c tools/cli_run.c tools/cli_search.c tools/cli_session.c \
 	tools/cli_shm.c tools/cli_show.c tools/cli_signals.c tools/cli_stream.c tools/cli_table.c \
 	tools/cli_terminal.c tools/cli_token.c tools/cli_transfer.c tools/cli_unpack.c tools/cli_view.c \
-	tools/doctor_access.c tools/doctor_cgroup.c tools/doctor_host.c \
+	tools/dial.c tools/doctor_access.c tools/doctor_cgroup.c tools/doctor_host.c \
 	tools/doctor_images.c tools/doctor_kernel.c tools/doctor_left.c \
-	tools/doctor_programs.c tools/gc_find.c tools/gc_holders.c tools/gc_remove.c tools/host_cgroup.c tools/host_cgroup_held.c \
+	tools/doctor_programs.c tools/gc_find.c tools/gc_holders.c tools/gc_judge.c tools/gc_remove.c \
+	tools/host_cgroup.c tools/host_cgroup_held.c \
 	tools/host_program.c tools/httpc.c tools/httpc_send.c tools/sbxctl.c tools/top_text.c tools/ws_client.c
 
 TOP_SRC := tools/sbxtop.c tools/top_act.c tools/top_app.c tools/top_batch.c tools/top_columns.c tools/top_cpu.c \
@@ -209,7 +210,34 @@ TOP_SRC := tools/sbxtop.c tools/top_act.c tools/top_app.c tools/top_batch.c tool
 	tools/top_model.c tools/top_options.c tools/top_panel.c tools/top_prompt.c tools/top_replay.c tools/top_rows.c \
 	tools/top_screen.c tools/top_session.c tools/top_settings.c tools/top_summary.c tools/top_table.c \
 	tools/top_text.c tools/top_view.c
-TOP_NEEDS := tools/answer.c tools/cli_call.c tools/cli_print.c tools/cli_view.c tools/httpc.c tools/httpc_send.c
+TOP_NEEDS := tools/answer.c tools/cli_call.c tools/cli_print.c tools/cli_view.c tools/dial.c tools/httpc.c tools/httpc_send.c
+
+MCP_SRC := tools/mcp.c \
+	tools/mcp_args.c \
+	tools/mcp_ask.c \
+	tools/mcp_box.c \
+	tools/mcp_call.c \
+	tools/mcp_clip.c \
+	tools/mcp_host.c \
+	tools/mcp_http.c \
+	tools/mcp_lines.c \
+	tools/mcp_methods.c \
+	tools/mcp_options.c \
+	tools/mcp_progress.c \
+	tools/mcp_result.c \
+	tools/mcp_rpc.c \
+	tools/mcp_say.c \
+	tools/mcp_scope.c \
+	tools/mcp_stdio.c \
+	tools/mcp_tool_edit.c \
+	tools/mcp_tool_file.c \
+	tools/mcp_tool_find.c \
+	tools/mcp_tool_host.c \
+	tools/mcp_tool_run.c \
+	tools/mcp_tools.c \
+	tools/mcp_versions.c \
+	tools/sbx_mcp.c
+MCP_NEEDS := tools/answer.c tools/cli_stream.c tools/dial.c
 
 SIM_SRC := tests/sim/actors.c tests/sim/check.c tests/sim/clients.c tests/sim/ledger.c tests/sim/made.c \
 	tests/sim/main.c tests/sim/schedule.c tests/sim/shadow.c tests/sim/shell.c tests/sim/successor.c \
@@ -234,7 +262,7 @@ SBXD_SRC := $(SUPERVISOR_SRC) $(POOL_SRC) $(CONFIG_SRC)
 
 OBJ := build/obj
 PROGRAMS := build/sbxd build/sbx-worker build/sbx-boxlite build/sbx-guest build/sbx-files \
-	build/sbxctl build/sbxtop build/sbxbench
+	build/sbxctl build/sbxtop build/sbxbench build/sbx-mcp
 
 CORE_SRC := $(LIB_SRC) $(SHM_SRC) $(WIRE_SRC)
 WORKER_LIBS := -larchive -ljansson $(HTTP_LIBS) -lseccomp -lcrypto -pthread
@@ -275,6 +303,10 @@ build/sbxtop: $(call obj,$(TOP_SRC) $(TOP_NEEDS) $(CORE_SRC) $(DIGEST_SRC))
 build/sbxbench: $(call obj,$(BENCH_SRC) $(BENCH_NEEDS) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)
 	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(BENCH_LIBS)
+
+build/sbx-mcp: $(call obj,$(MCP_SRC) $(MCP_NEEDS) $(CORE_SRC) $(DIGEST_SRC))
+	$(call say,LINK)
+	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(CTL_LIBS)
 
 $(OBJ)/%.o: %.c
 	@mkdir -p $(@D)
@@ -320,7 +352,8 @@ CHK_LDFLAGS := -pie $(if $(SAN),-fsanitize=$(SAN))
 chk = $(patsubst %.c,$(CHK)/obj/%.o,$(1))
 
 TESTED_SRC := $(CORE_SRC) $(DIGEST_SRC) $(DRIVER_SRC) $(BOXLITE_SRC) $(WORKER_SRC) $(SBXD_SRC) $(GUEST_SRC) \
-	$(FILES_SRC) $(filter-out tools/sbxctl.c tools/sbxtop.c tools/sbxbench.c,$(CTL_SRC) $(TOP_SRC) $(BENCH_SRC))
+	$(FILES_SRC) $(filter-out tools/sbxctl.c tools/sbxtop.c tools/sbxbench.c tools/sbx_mcp.c,\
+	$(CTL_SRC) $(TOP_SRC) $(BENCH_SRC) $(MCP_SRC))
 # Threads meet in the table and in the log. What starts whole processes gains nothing from SAN=thread.
 SAN_THREAD := $(filter thread,$(SAN))
 UNIT_DIRS := $(if $(SAN_THREAD),lib shm supervisor tools wire,*)
@@ -352,6 +385,10 @@ $(CHK)/sbxtop: $(call chk,$(TOP_SRC) $(TOP_NEEDS) $(CORE_SRC) $(DIGEST_SRC))
 $(CHK)/sbxbench: $(call chk,$(BENCH_SRC) $(BENCH_NEEDS) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)
 	$(Q)$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^ $(BENCH_LIBS)
+
+$(CHK)/sbx-mcp: $(call chk,$(MCP_SRC) $(MCP_NEEDS) $(CORE_SRC) $(DIGEST_SRC))
+	$(call say,LINK)
+	$(Q)$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^ $(CTL_LIBS)
 
 $(CHK)/sbx-guest $(CHK)/sbx-files: $(CHK)/%: build/%
 	@mkdir -p $(@D)
@@ -493,7 +530,7 @@ fuzz: $(FUZZ_BIN)
 # ---- tests ---------------------------------------------------------------------------------------------------------
 
 CHECK_PROGRAMS := $(CHK)/sbxd $(CHK)/sbx-worker $(CHK)/sbx-boxlite $(CHK)/sbx-guest $(CHK)/sbx-files $(CHK)/sbxctl \
-	$(CHK)/sbxtop $(CHK)/sbxbench
+	$(CHK)/sbxtop $(CHK)/sbxbench $(CHK)/sbx-mcp
 INTEG := $(sort $(patsubst tests/integ/%.py,%,$(wildcard tests/integ/test_*.py)))
 
 # What check runs after building. Sanitized programs do not run under valgrind.
@@ -528,7 +565,7 @@ integ: check-programs $(FAKE_LIBS) build/guest-root
 VALGRIND := valgrind --error-exitcode=99 --leak-check=full --track-fds=yes --trace-children=no
 VALGRIND_TESTS := $(filter-out test_config test_config_api test_limits test_metrics test_user test_restart \
 	test_reports test_behaviour test_bench test_boxes_restart test_exec_restart test_tcp_restart test_tcp_start \
-	test_python_package test_python_restart test_python_shared,$(INTEG))
+	test_mcp_restart test_python_package test_python_restart test_python_shared,$(INTEG))
 VALGRIND_SHORT := test_main_job test_run test_faults
 
 $(CHK)/valgrind_pidfd.so: tests/valgrind/pidfd.c
@@ -623,7 +660,7 @@ compdb:
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/sbxd
-	install -m 755 build/sbxd build/sbxctl build/sbxtop build/sbxbench $(DESTDIR)$(PREFIX)/bin
+	install -m 755 build/sbxd build/sbxctl build/sbxtop build/sbxbench build/sbx-mcp $(DESTDIR)$(PREFIX)/bin
 	install -m 755 build/sbx-worker build/sbx-boxlite build/sbx-guest build/sbx-files $(DESTDIR)$(PREFIX)/libexec/sbxd
 	for s in 1 5 8; do install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man$$s docs/*.$$s; done
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/sbxd README.md docs/*.md docs/openapi.yaml

@@ -151,7 +151,8 @@ struct driver {
 
 	/*
 	 * Worker. Starts a box; *stream is the byte stream to its sbx-guest (caller's,
-	 * non-blocking). On failure nothing is left. 0 or -errno.
+	 * non-blocking): a connected stream socket (socketpair, Unix, vsock), as bulk data is
+	 * moved to and from it by splice(2). On failure nothing is left. 0 or -errno.
 	 */
 	int (*start)(const struct driver_site *site, const struct driver_spec *spec,
 	    struct driver_box **box, int *stream, struct err *err);

@@ -76,6 +76,7 @@ struct config_limits {
 	uint32_t box_executions;
 	uint64_t execution_detach_grace_ns; /* 0: never ended for want of a client */
 	uint64_t execution_keep_ns;
+	uint64_t operation_stall_ns; /* 0: for ever */
 };
 
 struct config {

@@ -108,6 +108,8 @@ const struct config_key config_keys[CONFIG_KEYS] = {
 	DEFAULT(LIMIT_EXECUTION_SECONDS), NULL, true},
     {"limits.execution_keep_seconds", CONFIG_SECONDS, AT(limits.execution_keep_ns), 0, DAY,
 	DEFAULT(LIMIT_EXECUTION_SECONDS), NULL, true},
+    {"limits.operation_stall_timeout", CONFIG_SECONDS, AT(limits.operation_stall_ns), 0, DAY,
+	DEFAULT(LIMIT_STALL_SECONDS), NULL, true},
 
     {"images.cache_mib", CONFIG_SIZE, AT(images_cache_mib), 1, MIB *MIB, "16384", NULL, false},
     {"images.pull_timeout", CONFIG_SECONDS, AT(images_pull_timeout_ns), NS_PER_S, DAY, "600", NULL,

@@ -28,6 +28,7 @@ static void fill_limits(const struct config_limits *l, struct ctl_limits *out)
 	    .max_executions = l->box_executions,
 	    .exec_detach_grace_ms = (uint32_t)(l->execution_detach_grace_ns / NS_PER_MS),
 	    .exec_keep_ms = (uint32_t)(l->execution_keep_ns / NS_PER_MS),
+	    .op_stall_ms = (uint32_t)(l->operation_stall_ns / NS_PER_MS),
 	};
 }
 

@@ -41,14 +41,17 @@ struct removal_as {
 	bool dry;
 };
 
-/* In the process that has become the instance's user: its results as one line for us. */
+/* In a process that becomes the instance's user: its results as one line for us. */
 static int remove_and_tell(void *ctx, int fd)
 {
 	const struct removal_as *r = ctx;
-	json_t *results = json_array();
+	json_t *results;
 	struct err err;
-	int rc;
+	int rc = host_program_become(r->i->uid);
 
+	if (rc < 0)
+		return rc;
+	results = json_array();
 	if (gc_remove(r->i, r->dry, put_result, results, &err) < 0)
 		put_error(results, r->i, err.text);
 	rc = json_dumpfd(results, fd, JSON_COMPACT);
@@ -65,8 +68,7 @@ static json_t *remove_as(struct gc_instance *i, bool dry)
 	struct buf text;
 
 	buf_init(&text, REPORT_MAX);
-	if (host_program_call_as(i->uid, remove_and_tell, &r, clock_now_ns() + REMOVE_NS, &text) ==
-	    0)
+	if (host_program_call(remove_and_tell, &r, clock_now_ns() + REMOVE_NS, &text) == 0)
 		results = json_loadb((const char *)buf_head(&text), text.len, 0, NULL);
 	buf_free(&text);
 	return results;

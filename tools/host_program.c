@@ -1,5 +1,5 @@
-/* host_program: runs another program of ours, or a part of this one as another user. sbxctl; if it
- * dies, they find nobody who reads. */
+/* host_program: runs another program of ours, or a part of this one in a process of its own.
+ * sbxctl; if it dies, they find nobody who reads. */
 #include "tools/host_program.h"
 
 #include <errno.h>
@@ -143,8 +143,7 @@ int host_program_run(char *const argv[], uint64_t deadline, struct buf *out, str
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -EINTR;
 }
 
-/* Of root's rights and of its terminal nothing is left. 0 or -errno. */
-static int become(uid_t uid)
+int host_program_become(uid_t uid)
 {
 	const struct passwd *pw = getpwuid(uid);
 	gid_t gid = pw ? pw->pw_gid : (gid_t)uid;
@@ -155,8 +154,7 @@ static int become(uid_t uid)
 		   : 0;
 }
 
-int host_program_call_as(
-    uid_t uid, host_program_fn *fn, void *ctx, uint64_t deadline, struct buf *out)
+int host_program_call(host_program_fn *fn, void *ctx, uint64_t deadline, struct buf *out)
 {
 	struct buf *bufs[2] = {out, NULL};
 	int pipe[2];
@@ -168,7 +166,7 @@ int host_program_call_as(
 		return -errno;
 	pid = fork(); /* sbxctl has one thread */
 	if (pid == 0)
-		_exit(become(uid) < 0 || fn(ctx, pipe[1]) < 0 ? 1 : 0);
+		_exit(fn(ctx, pipe[1]) < 0 ? 1 : 0);
 	fd_close(&pipe[1]);
 	if (pid < 0) {
 		fd_close(&pipe[0]);

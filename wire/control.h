@@ -132,6 +132,8 @@ struct ctl_limits {
 	uint32_t max_executions;       /* at once; and as many that have ended are kept */
 	uint32_t exec_detach_grace_ms; /* without a client; 0: for ever */
 	uint32_t exec_keep_ms;	       /* after their end */
+	uint32_t op_stall_ms;	       /* of a transfer or a question, in the guest; 0: for ever */
+	uint32_t reserved;
 	uint64_t run_body_bytes;
 	uint64_t exec_body_bytes;
 	uint64_t file_bytes; /* of one file, up or down */

@@ -187,6 +187,7 @@ size_t agent_chan_send(struct agent_chan *c, const uint8_t *p, size_t n)
 		if (link_send_frame(c->link, AGENT_DATA, 0, AGENT_STDIN, c->id, p + done, part) < 0)
 			break;
 		done += part;
+		c->moves++;
 	}
 	c->blocked |= done < n;
 	return done;

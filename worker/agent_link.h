@@ -58,6 +58,7 @@ struct agent_chan {
 	bool blocked;			 /* owed a sendable() when there is credit, too */
 	bool crowded;			 /* owed one as soon as less is queued */
 	bool closing;			 /* AGENT_CLOSE was sent */
+	uint64_t moves;			 /* how often something of it came, or was sent on stdin */
 	uint32_t credit;		 /* what we may still send */
 	uint32_t window[AGENT_STREAMS];	 /* what the guest may still send */
 	uint32_t granted[AGENT_STREAMS]; /* credit not yet worth a frame */

@@ -12,6 +12,7 @@
 #include "lib/fd.h"
 #include "lib/log.h"
 #include "worker/conn.h"
+#include "worker/op.h"
 
 static struct box *box_of(struct service *s)
 {
@@ -187,6 +188,7 @@ static void box_on_beat(struct report *r, bool last)
 		box_park_if_idle(b);
 		b->pulse.quiet = 0;
 	} else {
+		op_beat(&b->service);
 		box_check_pulse(b);
 	}
 }

@@ -22,6 +22,7 @@
 #define SWEEP_REMOVE_MS 4000
 #define SWEEP_GONE_MS 2000
 #define SWEEP_CLOSE_MS 500
+#define SWEEP_REMOVE_TRIES 2
 #define SWEEP_LOCK_NS (5 * NS_PER_S)
 #define SWEEP_LOCK_TRY_MS 5
 
@@ -171,7 +172,7 @@ static int lock_home(const char *home, int *lock)
 	return locked.st_ino == there.st_ino;
 }
 
-static int remove_box(const struct driver_site *site, const struct driver_options *options,
+static int remove_once(const struct driver_site *site, const struct driver_options *options,
     const char *home, const char *name, struct err *err)
 {
 	struct eng_done done = {0};
@@ -187,6 +188,19 @@ static int remove_box(const struct driver_site *site, const struct driver_option
 		rc = link_order_name(&l, ENG_REMOVE, name, SWEEP_REMOVE_MS, &done, err);
 	link_close(&l, SWEEP_CLOSE_MS);
 	FAULT_POINT("driver.boxlite.removed");
+	return rc;
+}
+
+/* A library that crashes in one process may do it in the next. */
+static int remove_box(const struct driver_site *site, const struct driver_options *options,
+    const char *home, const char *name, struct err *err)
+{
+	int rc = -EPIPE;
+
+	for (int i = 0; rc == -EPIPE && i < SWEEP_REMOVE_TRIES; i++) {
+		*err = (struct err){0};
+		rc = remove_once(site, options, home, name, err);
+	}
 	return rc;
 }
 

@@ -19,7 +19,7 @@ STORE = re.compile(r"(sbxd\.)?image\.")
 
 
 def driver_of(name):
-    """The driver whose point it is (`driver.boxlite.born`, or of its own program, `boxlite.end`), or None."""
+    """The driver whose point it is (`driver.boxlite.born`, or of its own program, `boxlite.remove`), or None."""
     folders = [os.path.basename(os.path.dirname(path)) for path in glob.glob(f"{ROOT}/drivers/*/")]
     return next((d for d in folders if d != "image" and name.startswith((f"driver.{d}.", f"{d}."))), None)
 

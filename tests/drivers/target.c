@@ -1,4 +1,7 @@
-/* target: what the suite runs over. BoxLite's library is its double, and so is its server. */
+/*
+ * target: what the suite runs over. BoxLite's library is its double, and so is its server, but for
+ * the row that an environment variable brings in.
+ */
 #include "tests/drivers/target.h"
 
 #include <limits.h>
@@ -67,6 +70,27 @@ static size_t set_up_remote(const char *dir, char *options, size_t size)
 	return add_option(options, size, len, "boxlite.path_prefix", "team");
 }
 
+/* BoxLite's own library, and a server that the suite did not start. */
+static size_t set_up_server(const char *dir, char *options, size_t size)
+{
+	static const char *const given[][2] = {
+	    {"boxlite.library", "SBX_BOXLITE_LIBRARY"},
+	    {"boxlite.url", "SBX_BOXLITE_URL"},
+	    {"boxlite.api_key", "SBX_BOXLITE_API_KEY"},
+	    {"boxlite.path_prefix", "SBX_BOXLITE_PATH_PREFIX"},
+	};
+	size_t len = 0;
+
+	(void)dir;
+	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
+		const char *value = getenv(given[i][1]);
+
+		if (value)
+			len = add_option(options, size, len, given[i][0], value);
+	}
+	return len;
+}
+
 static void tear_down_remote(const char *dir)
 {
 	static const char *const left[] = {"boxes", "images/debian:12", "images", ".records", ""};
@@ -125,6 +149,16 @@ static const struct target targets[] = {
 	.tear_down = tear_down_remote,
     },
     {
+	.name = "boxlite-server",
+	.variable = "SBX_BOXLITE_URL",
+	.driver = "boxlite",
+	.image = "debian:12",
+	.traits = TARGET_WARM_UP | TARGET_OUTLIVES,
+	.steps = &faults_boxlite,
+	.bad_images = server_bad,
+	.set_up = set_up_server,
+    },
+    {
 	.name = "namespace",
 	.driver = "namespace",
 	.image = "host",
@@ -146,4 +180,9 @@ static const struct target targets[] = {
 const struct target *target_at(unsigned int n)
 {
 	return n < sizeof(targets) / sizeof(targets[0]) ? &targets[n] : NULL;
+}
+
+bool target_is_there(const struct target *t)
+{
+	return !t->variable || getenv(t->variable);
 }

@@ -5,6 +5,7 @@
 #ifndef SBXD_TESTS_DRIVERS_TARGET_H
 #define SBXD_TESTS_DRIVERS_TARGET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "drivers/driver.h"
@@ -20,6 +21,7 @@
 
 struct target {
 	const char *name;
+	const char *variable; /* it is there only where this is in the environment; NULL: always */
 	const char *driver;
 	const char *image;
 	const char *image_variable; /* of the environment, where it is a directory that is made */
@@ -35,5 +37,7 @@ struct target {
 
 /* The n-th, or NULL past the last. */
 const struct target *target_at(unsigned int n);
+
+bool target_is_there(const struct target *t);
 
 #endif

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 
 import contract
-from harness import BUILD, Daemon, DaemonTest, slurp, start_time
+from harness import BUILD, Daemon, DaemonTest, other_mounts, slurp, start_time
 
 FAKE = f"{BUILD}/fake_boxlite"
 URL = "http://127.0.0.1:8100"
@@ -93,7 +93,7 @@ class BoxliteTest(DaemonTest):
 
     @classmethod
     def setUpClass(cls):
-        cls.mounts_before = slurp("/proc/self/mounts")
+        cls.mounts_before = other_mounts()
         cls.library = Library(cls.variant, cls.knobs)
         cls.d = BoxliteDaemon(cls.library, cls.library.config(cls.server, cls.more, **cls.options))
 

@@ -206,7 +206,6 @@ static void end(struct program *p)
 	p->order.head.seq = 0;
 	p->deadline_ns = clock_now_ns() + END_NS;
 	relay_close(&p->relay);
-	FAULT_POINT("boxlite.end");
 	if (order_remove_box(p, p->name, &ignored, &err) < 0)
 		log_error("box %s: %s", p->name, err.text);
 }

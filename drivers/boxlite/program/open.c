@@ -8,9 +8,12 @@
 #include <unistd.h>
 
 #include "drivers/boxlite/program/program.h"
+#include "lib/clock.h"
 #include "lib/fd.h"
 
 #define REGISTRIES_MAX 8
+#define OPEN_LOCKED_NS (2 * NS_PER_S)
+#define OPEN_LOCKED_TRY_NS (20 * NS_PER_MS)
 
 /* ---- call thread ---- */
 
@@ -190,6 +193,20 @@ static void open_call(struct open_call *o, void (*fn)(struct call *c), const cha
 		program_stuck(o->p, what);
 }
 
+/* One runtime has a home at a time. One whose process was just killed may have it for a moment
+   yet, and BoxLite has no code of its own for that. */
+static void open_runtime(struct open_call *o)
+{
+	uint64_t until = clock_now_ns() + OPEN_LOCKED_NS;
+
+	open_call(o, open_run, "open BoxLite's runtime");
+	while (o->code == BLX_INTERNAL && !o->url && !o->p->hung_up && clock_now_ns() < until &&
+	       clock_now_ns() < o->p->deadline_ns) {
+		program_pause(o->p, OPEN_LOCKED_TRY_NS);
+		open_call(o, open_run, "open BoxLite's runtime");
+	}
+}
+
 int order_open(struct program *p, struct eng_done *done, struct err *err)
 {
 	const struct eng_open *order = &p->order.body.open;
@@ -209,7 +226,7 @@ int order_open(struct program *p, struct eng_done *done, struct err *err)
 	(void)snprintf(done->version, sizeof(done->version), "%s", p->api.version_text);
 	if (!o.url && check_local(order, err) < 0)
 		return -err->code;
-	open_call(&o, open_run, "open BoxLite's runtime");
+	open_runtime(&o);
 	if (o.code != BLX_OK) {
 		blx_error_text(o.code, o.why, text, sizeof(text));
 		done->library = o.code;

@@ -6,6 +6,7 @@
 
 #include "drivers/boxlite/program/program.h"
 #include "lib/clock.h"
+#include "lib/fault.h"
 #include "lib/fd.h"
 #include "lib/log.h"
 
@@ -94,8 +95,10 @@ int order_remove_box(struct program *p, const char *name, struct eng_done *done,
 	struct ask a = {.what = "remove the box", .post = post_remove, .later = true, .text = name};
 	struct answer got = {0};
 	struct err why = {0};
-	int rc = ask(p, &a, &got, &why);
+	int rc;
 
+	FAULT_POINT("boxlite.remove");
+	rc = ask(p, &a, &got, &why);
 	if (rc == 0)
 		rc = prove_removed(p, name, &got, &why);
 	if (rc == 0 || got.code == BLX_NOT_FOUND)
