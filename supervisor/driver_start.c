@@ -117,17 +117,6 @@ static int clean_up(struct sbxd *s, struct err *err)
 	return segment_in_use(&s->seg) ? 0 : order_and_wait(s, CTL_FINISH, -1, &a, err);
 }
 
-void driver_take(struct sbxd *s, const struct ctl_done *done)
-{
-	if (s->isolation[0])
-		return; /* it is one for all images */
-	s->pauses = done->pauses != 0;
-	(void)strlcpy(s->driver, done->driver, sizeof(s->driver));
-	(void)strlcpy(s->isolation, done->isolation, sizeof(s->isolation));
-	if (done->warning[0])
-		log_warn("driver %s: %s", s->driver, done->warning);
-}
-
 static int prepare_image(struct sbxd *s, struct err *err)
 {
 	struct awaited a = {0};

@@ -7,11 +7,7 @@
 
 #include "lib/err.h"
 
-struct ctl_done;
 struct sbxd;
-
-/* An image was prepared, and the answer says by which driver: all boxes are made by that. */
-void driver_take(struct sbxd *s, const struct ctl_done *done);
 
 /*
  * Starts the janitor, takes over the boxes in s->seg, removes those that nobody knows, and prepares

@@ -16,7 +16,6 @@
 #include "lib/fd.h"
 #include "lib/image_ref.h"
 #include "lib/log.h"
-#include "supervisor/driver_start.h"
 #include "supervisor/image_job.h"
 #include "supervisor/janitor_link.h"
 #include "supervisor/sbxd.h"
@@ -178,7 +177,7 @@ static void on_prepared(
 		return;
 	}
 	if (done->code == 0)
-		driver_take(s, done); /* before anybody starts a box of it */
+		sbxd_take_driver(s, done); /* before anybody starts a box of it */
 	if (done->code == 0 && image_take(i, more) < 0)
 		image_settle(i, &no_memory, API_INTERNAL);
 	else
