@@ -68,6 +68,13 @@ DRIVER_SRC := drivers/driver_site.c \
 	drivers/image/tree.c \
 	drivers/image/trim.c \
 	drivers/record.c \
+	drivers/boxlite/boxlite.c \
+	drivers/boxlite/engine.c \
+	drivers/boxlite/link.c \
+	drivers/boxlite/place.c \
+	drivers/boxlite/prepare.c \
+	drivers/boxlite/start.c \
+	drivers/boxlite/sweep.c \
 	drivers/namespace/adopt.c drivers/namespace/cgroup.c drivers/namespace/cgroup_find.c \
 	drivers/namespace/cgroup_site.c drivers/namespace/child.c drivers/namespace/filter.c \
 	drivers/namespace/image_copy.c drivers/namespace/image_host.c drivers/namespace/layer.c \
@@ -76,6 +83,22 @@ DRIVER_SRC := drivers/driver_site.c \
 	drivers/namespace/start_setup.c \
 	drivers/namespace/sweep.c drivers/namespace/userns.c drivers/registry.c \
 	lib/digest.c
+BOXLITE_SRC := \
+	drivers/boxlite/errors.c \
+	drivers/boxlite/program/abi.c \
+	drivers/boxlite/program/ask.c \
+	drivers/boxlite/program/caller.c \
+	drivers/boxlite/program/inbox.c \
+	drivers/boxlite/program/info.c \
+	drivers/boxlite/program/open.c \
+	drivers/boxlite/program/order.c \
+	drivers/boxlite/program/relay.c \
+	drivers/boxlite/program/shell.c \
+	drivers/boxlite/program/shell_chan.c \
+	drivers/boxlite/program/shell_file.c \
+	drivers/boxlite/program/shell_run.c \
+	drivers/boxlite/program/start.c \
+	drivers/boxlite/program/text64.c
 WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worker/agent_pipe.c \
 	worker/agent_pour.c worker/arg_limits.c \
 	worker/boot.c worker/box.c worker/box_adopt.c worker/box_check.c worker/box_end.c worker/box_stop.c \
@@ -129,7 +152,7 @@ SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_bo
 	supervisor/worker_msg.c supervisor/worker_start.c
 GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_path.c guest/file_pour.c \
 	guest/file_read.c guest/file_sync.c guest/file_target.c guest/file_write.c guest/kill.c guest/mux.c \
-	guest/mux_input.c guest/mux_receive.c guest/out.c guest/path.c guest/shim.c guest/shim_run.c guest/sink.c \
+	guest/mux_input.c guest/mux_receive.c guest/out.c guest/path.c guest/relay.c guest/shim.c guest/shim_run.c guest/sink.c \
 	guest/stop.c guest/sys_clone.c guest/text.c guest/tree.c guest/users.c
 FILES_SRC := guest/files/emit.c guest/files/glob.c guest/files/grep.c guest/files/ignore.c guest/files/lines.c \
 	guest/files/list.c guest/files/match.c guest/files/options.c guest/files/pack.c guest/files/pack_file.c \
@@ -148,8 +171,10 @@ CTL_SRC := tools/answer.c \
 	tools/cli_shm.c tools/cli_show.c tools/cli_signals.c tools/cli_stream.c tools/cli_table.c \
 	tools/cli_terminal.c tools/cli_token.c tools/cli_transfer.c tools/cli_unpack.c tools/cli_view.c \
 	tools/doctor_access.c tools/doctor_cgroup.c tools/doctor_host.c \
-	tools/doctor_images.c tools/doctor_kernel.c tools/doctor_left.c \
-	tools/doctor_programs.c tools/gc_find.c tools/gc_holders.c tools/gc_remove.c tools/host_cgroup.c tools/host_cgroup_held.c \
+	tools/doctor_images.c \
+	tools/doctor_kernel.c tools/doctor_left.c \
+	tools/doctor_programs.c tools/gc_find.c tools/gc_holders.c tools/gc_judge.c tools/gc_remove.c \
+	tools/host_cgroup.c tools/host_cgroup_held.c \
 	tools/host_program.c tools/httpc.c tools/httpc_send.c tools/sbxctl.c tools/top_text.c tools/ws_client.c
 
 TOP_SRC := tools/sbxtop.c tools/top_act.c tools/top_app.c tools/top_batch.c tools/top_columns.c tools/top_cpu.c \
@@ -179,7 +204,8 @@ SBXD_SRC := $(SUPERVISOR_SRC) $(POOL_SRC) $(CONFIG_SRC)
 # ---- programs ------------------------------------------------------------------------------------------------------
 
 OBJ := build/obj
-PROGRAMS := build/sbxd build/sbx-worker build/sbx-guest build/sbx-files build/sbxctl build/sbxtop build/sbxbench
+PROGRAMS := build/sbxd build/sbx-worker build/sbx-boxlite build/sbx-guest build/sbx-files \
+	build/sbxctl build/sbxtop build/sbxbench
 
 CORE_SRC := $(LIB_SRC) $(SHM_SRC) $(WIRE_SRC)
 WORKER_LIBS := -larchive -ljansson $(HTTP_LIBS) -lseccomp -lcrypto -pthread
@@ -202,6 +228,13 @@ build/sbx-worker: $(call obj,worker/main.c $(WORKER_SRC) $(DRIVER_SRC) $(CORE_SR
 	$(call say,LINK)
 	$(Q)$(CC) $(PROD_CFLAGS) -static-pie -Wl,--gc-sections -Wl,-z,relro,-z,now -o $@ $^ $(WORKER_LIBS)
 
+# BoxLite's library is loaded into this one at run time: it is not static, and the worker stays so.
+BOXLITE_NEEDS := drivers/boxlite/engine.c drivers/driver_site.c wire/agent.c wire/base64.c $(LIB_SRC)
+
+build/sbx-boxlite: $(call obj,drivers/boxlite/program/main.c $(BOXLITE_SRC) $(BOXLITE_NEEDS))
+	$(call say,LINK)
+	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ -pthread
+
 build/sbxctl: $(call obj,$(CTL_SRC) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)
 	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(CTL_LIBS)
@@ -220,7 +253,7 @@ $(OBJ)/%.o: %.c
 	$(Q)$(CC) $(PROD_CFLAGS) -c -o $@ $<
 
 # The guest stands alone: musl, static, no library of ours but wire/agent.
-GUEST_ALL := guest/main.c $(GUEST_SRC) wire/agent.c
+GUEST_ALL := guest/main.c $(GUEST_SRC) wire/agent.c wire/base64.c
 GUEST_CFLAGS := $(BASE) -Os -g $(WARN) -fstack-protector-strong -fno-pie -idirafter /usr/include \
 	-idirafter /usr/include/$(shell $(CC) -print-multiarch)
 
@@ -257,8 +290,8 @@ CHK_CFLAGS := $(BASE) -O1 -g $(WARN) -DSBX_FAULTS -fPIE $(if $(SAN),-fsanitize=$
 CHK_LDFLAGS := -pie $(if $(SAN),-fsanitize=$(SAN))
 chk = $(patsubst %.c,$(CHK)/obj/%.o,$(1))
 
-TESTED_SRC := $(CORE_SRC) $(DIGEST_SRC) $(DRIVER_SRC) $(WORKER_SRC) $(SBXD_SRC) $(GUEST_SRC) $(FILES_SRC) \
-	$(filter-out tools/sbxctl.c tools/sbxtop.c tools/sbxbench.c,$(CTL_SRC) $(TOP_SRC) $(BENCH_SRC))
+TESTED_SRC := $(CORE_SRC) $(DIGEST_SRC) $(DRIVER_SRC) $(BOXLITE_SRC) $(WORKER_SRC) $(SBXD_SRC) $(GUEST_SRC) \
+	$(FILES_SRC) $(filter-out tools/sbxctl.c tools/sbxtop.c tools/sbxbench.c,$(CTL_SRC) $(TOP_SRC) $(BENCH_SRC))
 # Threads meet in the table and in the log. What starts whole processes gains nothing from SAN=thread.
 SAN_THREAD := $(filter thread,$(SAN))
 UNIT_DIRS := $(if $(SAN_THREAD),lib shm supervisor tools wire,*)
@@ -274,6 +307,10 @@ $(CHK)/sbxd: $(call chk,supervisor/main.c $(SBXD_SRC) $(CORE_SRC) $(DIGEST_SRC))
 $(CHK)/sbx-worker: $(call chk,worker/main.c $(WORKER_SRC) $(DRIVER_SRC) $(CORE_SRC))
 	$(call say,LINK)
 	$(Q)$(CC) $(CHK_CFLAGS) $(if $(SAN),$(CHK_LDFLAGS),-static-pie) -o $@ $^ $(WORKER_LIBS)
+
+$(CHK)/sbx-boxlite: $(call chk,drivers/boxlite/program/main.c $(BOXLITE_SRC) $(BOXLITE_NEEDS))
+	$(call say,LINK)
+	$(Q)$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^ -pthread
 
 $(CHK)/sbxctl: $(call chk,$(CTL_SRC) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)
@@ -301,6 +338,44 @@ $(CHK)/unit/%: $(CHK)/obj/tests/unit/%.o $(CHK)/libtested.a
 	@mkdir -p $(@D)
 	$(call say,LINK)
 	$(Q)$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^ $(TEST_LIBS)
+
+# The double of BoxLite's library, in variants: what info it speaks, which symbols it lacks.
+FAKE := $(CHK)/fake_boxlite
+FAKE_SRC := $(addprefix tests/drivers/fake_boxlite/,boot.c box.c copy.c errors.c exec.c exec_call.c exec_io.c images.c info.c \
+	job.c knobs.c options.c queue.c record.c runtime.c text.c) lib/fd.c lib/proc.c
+FAKE_SHIM_SRC := $(addprefix tests/drivers/fake_boxlite/,shim.c shim_exec.c shim_root.c) lib/fd.c lib/proc.c
+FAKE_TEST_SRC := $(sort $(wildcard tests/drivers/fake_boxlite/selftest*.c))
+FAKE_VARIANTS := lacking modest new old standard
+FAKE_INFO_old := 0
+FAKE_INFO_new := 2
+FAKE_HIDDEN_lacking := boxlite_box_exec;
+FAKE_HIDDEN_modest := boxlite_get_or_create_box; boxlite_options_set_disk_size_gb; boxlite_execution_signal; \
+	boxlite_options_set_auto_stop_interval; boxlite_options_set_auto_delete_interval; \
+	boxlite_options_set_auto_resume_enabled; boxlite_box_metrics; boxlite_rest_runtime_new_with_options;
+FAKE_LIBS := $(FAKE_VARIANTS:%=$(FAKE)/%/libboxlite.so)
+
+$(FAKE)/%/libboxlite.so: $(FAKE_SRC) $(wildcard tests/drivers/fake_boxlite/*.h) $(FAKE)/fake-boxlite-shim Makefile
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	@echo '{ global: boxlite_*; local: $(FAKE_HIDDEN_$*) *; };' > $(@D)/symbols
+	@ln -sf ../fake-boxlite-shim $(@D)/fake-boxlite-shim
+	$(Q)$(CC) $(filter-out -MMD -MP -fPIE,$(CHK_CFLAGS)) -DFAKE_INFO=$(or $(FAKE_INFO_$*),1) -fPIC -shared \
+		-Wl,--version-script=$(@D)/symbols -o $@ $(FAKE_SRC) -pthread
+
+$(FAKE)/fake-boxlite-shim: $(call chk,$(FAKE_SHIM_SRC))
+	@mkdir -p $(@D)
+	$(call say,LINK)
+	$(Q)$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^
+
+# Nothing of the driver: it has a boxlite_remove() of its own.
+$(FAKE)/selftest: $(call chk,$(FAKE_TEST_SRC) lib/clock.c lib/proc.c lib/fd.c) $(FAKE)/standard/libboxlite.so
+	$(call say,LINK)
+	$(Q)$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $(filter %.o,$^) -L$(FAKE)/standard -lboxlite \
+		-Wl,-rpath,'$$ORIGIN/standard' -lcmocka -pthread
+
+.PHONY: fake-boxlite
+fake-boxlite: $(FAKE)/selftest $(FAKE_LIBS)
+	$(Q)FAKE_BOXLITE_DIR=$(FAKE) $(FAKE)/selftest
 
 CONFORMANCE_SRC := $(sort $(wildcard tests/drivers/*.c))
 
@@ -388,7 +463,8 @@ fuzz: $(FUZZ_BIN)
 
 # ---- tests ---------------------------------------------------------------------------------------------------------
 
-CHECK_PROGRAMS := $(CHK)/sbxd $(CHK)/sbx-worker $(CHK)/sbx-guest $(CHK)/sbx-files $(CHK)/sbxctl $(CHK)/sbxtop $(CHK)/sbxbench
+CHECK_PROGRAMS := $(CHK)/sbxd $(CHK)/sbx-worker $(CHK)/sbx-boxlite $(CHK)/sbx-guest $(CHK)/sbx-files $(CHK)/sbxctl \
+	$(CHK)/sbxtop $(CHK)/sbxbench
 INTEG := $(sort $(patsubst tests/integ/%.py,%,$(wildcard tests/integ/test_*.py)))
 
 # What check runs after building. Sanitized programs do not run under valgrind.
@@ -405,17 +481,18 @@ check: deps
 check-built: $(UNIT_BIN) $(CHK)/conformance $(CHK)/pool_sim check-programs $(call chk,$(FUZZ_SRC))
 check-programs: $(CHECK_PROGRAMS)
 
-conformance: $(CHK)/conformance check-programs
+conformance: $(CHK)/conformance check-programs fake-boxlite
 	$(Q)SBX_GUEST=$(CHK)/sbx-guest SBX_FILES=$(CHK)/sbx-files SBX_WORKER=$(CHK)/sbx-worker $(CHK)/conformance
 
-integ: check-programs
+integ: check-programs $(FAKE_LIBS)
 	$(Q)cd tests/integ && SBX_SAN=$(SAN) SBX_BUILD=$(CURDIR)/$(CHK) \
 		python3 -m unittest $(if $(V),-v) $(or $(TEST),$(INTEG))
 
 # sbxd under valgrind, over the integration tests whose daemon is not restarted (tests/valgrind/pidfd.c says why).
 VALGRIND := valgrind --error-exitcode=99 --leak-check=full --track-fds=yes --trace-children=no
 VALGRIND_TESTS := $(filter-out test_config test_config_api test_limits test_metrics test_user test_restart \
-	test_reports test_behaviour test_bench test_boxes_restart test_exec_restart test_tcp_restart test_tcp_start,$(INTEG))
+	test_reports test_behaviour test_bench test_boxes_restart test_exec_restart test_tcp_restart test_tcp_start \
+	test_python_package test_python_restart test_python_shared,$(INTEG))
 VALGRIND_SHORT := test_main_job test_run test_faults
 
 $(CHK)/valgrind_pidfd.so: tests/valgrind/pidfd.c
@@ -435,11 +512,12 @@ check-valgrind: check-programs $(CHK)/valgrind_pidfd.so
 # ---- crashes and long runs -----------------------------------------------------------------------------------------
 
 # Each process killed at each fault point that it passes, under load; ROUNDS times. One again: POINT= ROLE= SEED=.
+# DRIVER=boxlite | boxlite-server: with its boxes, over the double of its library.
 ROUNDS ?= 1
 
 .PHONY: crash
-crash: check-programs
-	$(Q)SBX_BUILD=$(CURDIR)/$(CHK) python3 tests/crash/matrix.py --rounds $(ROUNDS) \
+crash: check-programs $(FAKE_LIBS)
+	$(Q)SBX_BUILD=$(CURDIR)/$(CHK) python3 tests/crash/matrix.py --rounds $(ROUNDS) --driver $(or $(DRIVER),namespace) \
 		--seed $(or $(SEED),$(shell date +%s)) --point "$(POINT)" --role "$(ROLE)"
 
 # Thousands of scopes and random kills for T seconds; KILLS= limits what is killed.
@@ -447,6 +525,11 @@ crash: check-programs
 soak: check-programs
 	$(Q)SBX_BUILD=$(CURDIR)/$(CHK) python3 tests/soak/soak.py --seconds $(T) \
 		--seed $(or $(SEED),$(shell date +%s)) --kills $(KILLS)
+
+# Processes that share scopes through the Python client, and are killed at random, for 60 seconds.
+.PHONY: python-soak
+python-soak: check-programs
+	$(Q)SBX_SHARED_SECONDS=60 $(MAKE) --no-print-directory integ TEST=test_python_shared
 
 # sbxtop over BOXES boxes under load for T seconds.
 .PHONY: soak-top
@@ -477,6 +560,11 @@ deps:
 bench: all
 	$(Q)$(if $(WHAT),build/sbxbench ratios $(if $(BOXES),--boxes $(BOXES)) $(WHAT),tools/benchmarks.sh $(if $(SCOPES),--scopes $(SCOPES)))
 
+# What a call of the Python client costs over the bare round trip; fails past 200 us.
+.PHONY: bench-python
+bench-python: all
+	$(Q)python3 clients/python/bench.py --sbxd build/sbxd
+
 # ---- keeping house -------------------------------------------------------------------------------------------------
 
 C_FILES = $(sort $(shell find drivers guest lib shm supervisor tests tools wire worker -name '*.[ch]'))
@@ -500,12 +588,13 @@ compdb:
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/sbxd
 	install -m 755 build/sbxd build/sbxctl build/sbxtop build/sbxbench $(DESTDIR)$(PREFIX)/bin
-	install -m 755 build/sbx-worker build/sbx-guest build/sbx-files $(DESTDIR)$(PREFIX)/libexec/sbxd
+	install -m 755 build/sbx-worker build/sbx-boxlite build/sbx-guest build/sbx-files $(DESTDIR)$(PREFIX)/libexec/sbxd
 	for s in 1 5 8; do install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man$$s docs/*.$$s; done
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/sbxd README.md docs/*.md docs/openapi.yaml
 	build/sbxctl completion bash | install -D -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sbxctl
 	build/sbxctl completion zsh | install -D -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_sbxctl
 	build/sbxctl completion fish | install -D -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/sbxctl.fish
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/sbxd/guides docs/guides/*.md
 
 clean:
 	rm -rf build compile_commands.json
@@ -517,9 +606,10 @@ help:
 	@echo "  SAN=address,undefined | SAN=thread   the same with sanitizers (thread: unit tests of shared things)"
 	@echo "make unit | conformance | integ        parts of check; integ TEST=test_run V=1: one file of tests"
 	@echo "make crash ROUNDS=20  processes killed at each fault point under load (one round is part of check);"
-	@echo "  POINT= ROLE= SEED=: one of them again"
+	@echo "  POINT= ROLE= SEED=: one of them again; DRIVER=boxlite | boxlite-server: with that driver's boxes"
 	@echo "make soak T=60       thousands of scopes, random kills and reloads for T seconds; SEED= KILLS="
 	@echo "make soak-top T=600 BOXES=1000  sbxtop over so many boxes under load: neither grows nor shows a torn row"
+	@echo "make python-soak     8 Python processes x 8 threads share 20 scopes for 60 s, with random kills; SEED="
 	@echo "make check-valgrind  sbxd under valgrind, over the integration tests (check runs some of them so)"
 	@echo "make sim SEEDS=100000 the pool under simulated crashes; SEED=n V=1 shows one seed"
 	@echo "make model           every state of the scope mutex under crashes (spin)"
@@ -527,6 +617,7 @@ help:
 	@echo "make fuzz T=60       each fuzz target for T seconds"
 	@echo "make bench           a fixed selection of measurements, into docs/benchmarks.md; SCOPES=10,100,1000: no more scopes"
 	@echo "  WHAT='warm restart' BOXES=1000: only ratios to baselines of the same run, printed"
+	@echo "make bench-python    the Python client's calls against the bare round trip"
 	@echo "make screenshot      docs/sbxtop.svg anew, from a real run (as root)"
 	@echo "make format | format-check | tidy | deps-check | compdb"
 	@echo "make install DESTDIR= PREFIX=/usr/local"

@@ -50,6 +50,9 @@ struct driver_site {
 	const char *root;  /* prepare() of a driver that is `rooted`: the directory that holds the
 			      image's root; NULL for `host` */
 	struct driver_options options; /* janitor only: start() finds in prepared what it needs */
+	void (*busy)(void *ctx); /* janitor, may be NULL: to be called every few seconds by what
+				    takes long and gets on, as prepare() with an image to fetch */
+	void *busy_ctx;
 };
 
 #define DRIVER_UIDS 65536U	 /* host uids per slot */
@@ -162,6 +165,12 @@ struct driver {
 	 * or -errno. May be NULL.
 	 */
 	int (*unprivileged)(struct driver_box *box, struct err *err);
+
+	/*
+	 * Worker, may be NULL: how this box is kept apart and served, where that is not what
+	 * probe() has found for all; NULL where it is. At most 15 bytes, constant.
+	 */
+	const char *(*isolation)(const struct driver_box *box);
 
 	/* Worker: ends every process of the box at once and waits until they are gone, at most to
 	 * deadline_ns. 0 or -errno. */

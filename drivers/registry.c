@@ -2,10 +2,12 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "drivers/boxlite/boxlite.h"
 #include "drivers/driver.h"
 #include "drivers/namespace/namespace.h"
 
 static const struct driver *const drivers[] = {
+    &driver_boxlite,
     &driver_namespace,
 };
 

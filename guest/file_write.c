@@ -80,6 +80,7 @@ static void write_fail_now(struct guest *g, struct channel *c, int err)
 static int write_data(struct guest *g, struct channel *c, const uint8_t *bytes, size_t n)
 {
 	struct file_writer *w = &c->u.writer;
+	uint64_t before = w->done;
 	int err;
 
 	if (n > w->size - w->done - w->piped) {
@@ -92,7 +93,7 @@ static int write_data(struct guest *g, struct channel *c, const uint8_t *bytes, 
 	if (err != 0)
 		write_fail_now(g, c, err);
 	else
-		mux_consumed(g, c, n);
+		mux_consumed(g, c, (size_t)(w->done - before)); /* with what lay in the pipe */
 	return 0;
 }
 

@@ -3,7 +3,7 @@
  *
  * Descriptor 0 is the stream from the worker, 1 the stream to it (they may be the same socket), 2
  * is /dev/null, and 3 is the file helper's program, if there is one. If we die the kernel ends
- * the box.
+ * the box. `sbx-guest relay` is for streams that carry text only (relay.h).
  *
  * The order of the start is the order of need: nobody may look into us before HELLO is out, and
  * what HELLO does not need comes after it, while the worker is reading it.
@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #include "guest/mux.h"
+#include "guest/relay.h"
 #include "guest/sys.h"
 
 #define GUEST_FD_HELPER 3
@@ -88,9 +90,13 @@ static int start(struct guest *g)
 	return 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static struct guest guest;
+
+	if (argc > 1 &&
+	    (strcmp(argv[1], "relay") != 0 || relay_enter(argc > 2 ? argv[2] : NULL) != 0))
+		return 1;
 
 	guest.pid = getpid();
 	guest.init = guest.pid == 1;

@@ -11,12 +11,15 @@
 
 #define RECEIVE_ROUNDS 64 /* system calls before others have their turn */
 
-/* The channel that all that comes is for, if its operation takes it from the stream itself. */
+/* The channel that all that comes is for, if its operation takes it from the stream itself. What is
+ * left of a frame may be of one that is closed. */
 static struct channel *find_pouring(struct guest *g)
 {
 	struct channel *c = g->open == 1 ? &g->channels[g->order[0]] : NULL;
 
-	return c != NULL && c->phase == CHANNEL_OPEN && c->pours ? c : NULL;
+	if (c == NULL || c->phase != CHANNEL_OPEN || !c->pours)
+		return NULL;
+	return g->data_left == 0 || g->data_channel == c->id ? c : NULL;
 }
 
 /* How much more makes in[] hold a head, or the whole frame after it. */

@@ -54,8 +54,8 @@ void api_put_box(struct json_out *j, const struct sbxd *s, uid_t viewer, const s
 	json_put_uint(j, "memory_mib", b->spec.memory_mib);
 	json_put_uint(j, "disk_mib", b->spec.disk_mib);
 	put_automation(j);
-	json_put_string(j, "driver", s->driver);
-	json_put_string(j, "isolation", s->isolation);
+	json_put_string(j, "driver", *part->driver ? part->driver : s->driver);
+	json_put_string(j, "isolation", *part->isolation ? part->isolation : s->isolation);
 	json_put_uint(j, "owner_uid", b->uid);
 	json_put_string(j, "user_id", b->flags & SLOT_FLAG_NO_USER ? NULL : b->user);
 	json_put_string(j, "thread_id", b->flags & SLOT_FLAG_ANONYMOUS ? NULL : b->thread);

@@ -120,9 +120,15 @@ static int clean_up(struct sbxd *s, struct err *err)
 static int prepare_image(struct sbxd *s, struct err *err)
 {
 	struct awaited a = {0};
+	int rc;
 
 	image_need(s, s->config.image, on_image_ready, (uint64_t)(uintptr_t)&a);
-	return await(s, &a, err);
+	rc = await(s, &a, err);
+	if (rc < 0)
+		return rc;
+	if (a.answer.warning[0])
+		log_warn("driver %s: %s", s->driver, a.answer.warning);
+	return 0;
 }
 
 static void on_swept(

@@ -80,6 +80,15 @@ static void image_free(struct image *i)
 	free(i);
 }
 
+/* Before anybody boots a box of it: with `auto` the first answer says what makes boxes. */
+static void note_driver(struct sbxd *s, const struct ctl_done *done)
+{
+	s->pauses = done->pauses != 0;
+	if (*done->driver)
+		(void)strlcpy(s->driver, done->driver, sizeof(s->driver));
+	(void)strlcpy(s->isolation, done->isolation, sizeof(s->isolation));
+}
+
 /* Whether it failed because of what the image is, or because of what the driver is. */
 static enum api_error prepare_error(int32_t code)
 {
@@ -177,7 +186,7 @@ static void on_prepared(
 		return;
 	}
 	if (done->code == 0)
-		sbxd_take_driver(s, done); /* before anybody starts a box of it */
+		note_driver(s, done); /* before anybody starts a box of it */
 	if (done->code == 0 && image_take(i, more) < 0)
 		image_settle(i, &no_memory, API_INTERNAL);
 	else

@@ -23,7 +23,8 @@
 #define JANITOR_TRIES 3
 #define JANITOR_PAUSE (1 * NS_PER_S) /* before what could not be started is started again */
 
-/* How long one order may take; drivers have bounds of their own, which are shorter. */
+/* How long one order may take, from the last CTL_BUSY on; drivers have bounds of their own, which
+ * are shorter. */
 static const uint64_t order_time[CTL_TYPES] = {
     [CTL_PREPARE] = 20 * NS_PER_S,
     [CTL_CLEANUP] = 8 * NS_PER_S,
@@ -65,6 +66,13 @@ static void order_end(
 	free(o);
 }
 
+static void set_order_timer(struct janitor *j, const struct order *o)
+{
+	if (loop_timer_set(
+		j->s->loop, &j->timer, loop_now(j->s->loop) + order_time[o->type], on_timer) < 0)
+		log_warn("no memory for a timer: a hung janitor is not noticed");
+}
+
 /* The janitor works serially: it gets one order at a time. */
 static void send_next(struct janitor *j)
 {
@@ -82,9 +90,7 @@ static void send_next(struct janitor *j)
 	}
 	o->sent = true;
 	o->tries++; /* one that it never got cannot have killed it */
-	if (loop_timer_set(
-		j->s->loop, &j->timer, loop_now(j->s->loop) + order_time[o->type], on_timer) < 0)
-		log_warn("no memory for a timer: a hung janitor is not noticed");
+	set_order_timer(j, o);
 }
 
 static void on_message(struct loop *l, struct loop_watch *watch, uint32_t events)
@@ -104,6 +110,8 @@ static void on_message(struct loop *l, struct loop_watch *watch, uint32_t events
 		(void)proc_signal(j->pidfd, SIGKILL); /* without its channel it is of no use */
 		return;
 	}
+	if (m.head.type == CTL_BUSY && o && m.head.seq == o->seq)
+		set_order_timer(j, o);
 	if (m.head.type == CTL_DONE && o && m.head.seq == o->seq) {
 		loop_timer_clear(l, &j->timer);
 		order_end(j, o, &m.body.done,

@@ -112,7 +112,6 @@ static void fill_state(const struct sbxd *s, const struct pool_box *b, struct sl
 	part->waiters = b->waiters;
 	part->leases = b->lease_count;
 	/* Known when the janitor has answered: boxes may be on their way before. */
-	/* Before the first image is prepared nobody knows which driver it will be. */
 	if (b->state != SLOT_FREE && !*part->isolation) {
 		(void)strlcpy(part->isolation, s->isolation, sizeof(part->isolation));
 		(void)strlcpy(part->driver, s->driver, sizeof(part->driver));

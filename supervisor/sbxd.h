@@ -111,9 +111,6 @@ int sbxd_fill_spec(struct sbxd *s);
 /* Fills the pool's rules from the configuration. */
 void sbxd_fill_rules(const struct sbxd *s, struct pool_rules *out);
 
-/* An image was prepared, and the answer says by which driver: all boxes are made by that. */
-void sbxd_take_driver(struct sbxd *s, const struct ctl_done *done);
-
 /* What a driver needs to know of this service, for control messages. */
 void sbxd_fill_site(const struct sbxd *s, struct ctl_site *site);
 

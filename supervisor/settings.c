@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "lib/clock.h"
-#include "lib/log.h"
 #include "supervisor/api_spec.h"
 #include "supervisor/sbxd.h"
 
@@ -59,15 +58,4 @@ int sbxd_fill_spec(struct sbxd *s)
 		return -EIO;
 	s->spec = spec;
 	return 0;
-}
-
-void sbxd_take_driver(struct sbxd *s, const struct ctl_done *done)
-{
-	if (s->isolation[0])
-		return; /* it is one for all images */
-	s->pauses = done->pauses != 0;
-	(void)strlcpy(s->driver, done->driver, sizeof(s->driver));
-	(void)strlcpy(s->isolation, done->isolation, sizeof(s->isolation));
-	if (done->warning[0])
-		log_warn("driver %s: %s", s->driver, done->warning);
 }

@@ -2,7 +2,9 @@
  * worker_msg: what a worker says to sbxd: one function per message. Nothing of it is trusted. Runs
  * in sbxd.
  */
+#include <bsd/string.h>
 #include <errno.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "lib/fault.h"
@@ -50,6 +52,16 @@ static void on_held(struct worker *w, struct ctl_msg *m)
 		contract_broken(w, wrong);
 }
 
+/* A worker's word, which people read: letters, digits and a few signs, or nothing. */
+static void take_isolation(struct worker *w, const char *text)
+{
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789-/";
+	struct slot_sup *part = &w->s->parts[w->slot];
+
+	if (*text && text[strspn(text, allowed)] == '\0')
+		(void)strlcpy(part->isolation, text, sizeof(part->isolation));
+}
+
 static void on_booted(struct worker *w, struct ctl_msg *m)
 {
 	uint64_t now = loop_now(w->s->loop);
@@ -61,6 +73,7 @@ static void on_booted(struct worker *w, struct ctl_msg *m)
 	hist_add(&w->s->seg.header->hists[HIST_BOOT], w->figures.boot_ns);
 	log_debug("worker %d: box booted in %llu us", (int)w->pid,
 	    (unsigned long long)(m->body.booted.boot_ns / 1000));
+	take_isolation(w, m->body.booted.isolation);
 	pool_booted(w->s->pool, now, w->slot, w->gen);
 }
 

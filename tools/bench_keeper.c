@@ -84,8 +84,8 @@ static void keep(int fd, int main_fd)
 		(void)poll(fds, 2, -1); /* bounded by the life of sbxbench */
 		if (fds[0].revents & POLLIN)
 			on = read_note(fd, all);
-		else if (fds[1].revents)
-			on = false; /* and every note is read */
+		else if (fds[0].revents || fds[1].revents)
+			on = false; /* it is gone, and every note is read */
 	}
 	for (size_t i = 0; i < BENCH_PRIVATES; i++) {
 		if (all[i].p.serial)

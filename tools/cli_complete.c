@@ -10,10 +10,20 @@
 
 #include "tools/cli_place.h"
 
+/* Files of boxes have names that a terminal would obey, or that no line can hold. */
+static bool may_be_shown(const char *value)
+{
+	const unsigned char *c = (const unsigned char *)value;
+
+	while (*c >= 0x20 && *c != 0x7f)
+		c++;
+	return *c == '\0';
+}
+
 void cli_complete_put(
     const char *prefix, size_t prefix_len, const char *typed, const char *value, const char *help)
 {
-	if (strncmp(value, typed, strlen(typed)) != 0 || strpbrk(value, "\t\n"))
+	if (strncmp(value, typed, strlen(typed)) != 0 || !may_be_shown(value))
 		return;
 	(void)printf("%.*s", (int)prefix_len, prefix); /* cli_finish() looks for errors */
 	(void)printf("%s\t", value);

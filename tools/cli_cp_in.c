@@ -43,7 +43,9 @@ static int open_source(struct source *s, struct err *err)
 {
 	struct stat st;
 
-	s->fd = strcmp(s->name, "-") ? open(s->name, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+	/* Who writes to a fifo is waited for where a signal ends it. */
+	s->fd = strcmp(s->name, "-") ? open(s->name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+				     : STDIN_FILENO;
 	if (s->fd < 0 || fstat(s->fd, &st) < 0)
 		return err_sys(err, errno, "cannot open %.200s", s->name);
 	s->mode = st.st_mode;

@@ -9,10 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/clock.h"
 #include "lib/fd.h"
 #include "tools/cli_cp.h"
 #include "tools/cli_transfer.h"
 #include "tools/cli_unpack.h"
+
+#define FIFO_NS (50 * NS_PER_MS) /* between two tries */
 
 /* Where a file goes on the host. */
 struct sink {
@@ -37,8 +40,24 @@ static int write_all(int fd, const uint8_t *bytes, size_t n)
 	return 0;
 }
 
+/* A fifo opens when somebody reads it, which is waited for where a signal ends it. The descriptor,
+ * or -errno with *err. */
+static int open_special(const struct cli *cli, const char *path, bool fifo, struct err *err)
+{
+	int fd;
+
+	while ((fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) < 0 &&
+	       errno == ENXIO && fifo) {
+		int rc = httpc_wait(-1, 0, cli->signal_fd, clock_now_ns() + FIFO_NS);
+
+		if (rc < 0 && rc != -ETIMEDOUT)
+			return err_sys(err, -rc, "waiting for who reads %.200s", path);
+	}
+	return fd < 0 ? err_sys(err, errno, "cannot open %.200s", path) : fd;
+}
+
 /* What is no file (a terminal, a fifo, /dev/null) is written to as it is; a link is followed. */
-static int open_sink(struct sink *s, const char *path, struct err *err)
+static int open_sink(const struct cli *cli, struct sink *s, const char *path, struct err *err)
 {
 	struct stat st;
 
@@ -50,8 +69,8 @@ static int open_sink(struct sink *s, const char *path, struct err *err)
 		return 0;
 	}
 	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-		s->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-		return s->fd < 0 ? err_sys(err, errno, "cannot open %.200s", path) : 0;
+		s->fd = open_special(cli, path, S_ISFIFO(st.st_mode), err);
+		return s->fd < 0 ? s->fd : 0;
 	}
 	if (!realpath(path, s->final) &&
 	    snprintf(s->final, sizeof(s->final), "%s", path) >= (int)sizeof(s->final))
@@ -132,7 +151,7 @@ static int get_file(
 
 	if (status != CLI_OK)
 		return status;
-	if (open_sink(&s, to, &err) < 0)
+	if (open_sink(t->cli, &s, to, &err) < 0)
 		return cli_transfer_fail(t, &err);
 	status = fill_sink(t, &s);
 	if (close_sink(&s, status == CLI_OK, st->mode, &err) < 0)

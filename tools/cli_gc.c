@@ -1,20 +1,17 @@
 /* cli_gc: sbxctl gc: removes what dead instances left. If it dies in between, it is run again. */
 #include <errno.h>
-#include <fcntl.h>
-#include <grp.h>
-#include <pwd.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "lib/fd.h"
+#include "lib/clock.h"
 #include "tools/cli.h"
 #include "tools/cli_grid.h"
 #include "tools/cli_view.h"
 #include "tools/gc.h"
+#include "tools/host_program.h"
 
 #define REPORT_MAX (1U << 20)
+#define REMOVE_NS (300 * NS_PER_S) /* that user may stop it, or have it wait */
 
 struct gc_options {
 	bool dry;
@@ -39,66 +36,41 @@ static void put_error(json_t *results, const struct gc_instance *i, const char *
 	put_result(results, "instance", i->name, text);
 }
 
-/* In the process that has become the instance's user: its results as one line for us. */
-static int remove_and_tell(struct gc_instance *i, bool dry, int pipe_fd)
-{
-	json_t *results = json_array();
-	struct err err;
-	int rc;
+struct removal_as {
+	struct gc_instance *i;
+	bool dry;
+};
 
-	if (gc_remove(i, dry, put_result, results, &err) < 0)
-		put_error(results, i, err.text);
-	rc = json_dumpfd(results, pipe_fd, JSON_COMPACT);
+/* In a process that becomes the instance's user: its results as one line for us. */
+static int remove_and_tell(void *ctx, int fd)
+{
+	const struct removal_as *r = ctx;
+	json_t *results;
+	struct err err;
+	int rc = host_program_become(r->i->uid);
+
+	if (rc < 0)
+		return rc;
+	results = json_array();
+	if (gc_remove(r->i, r->dry, put_result, results, &err) < 0)
+		put_error(results, r->i, err.text);
+	rc = json_dumpfd(results, fd, JSON_COMPACT);
 	json_decref(results);
-	return rc < 0;
+	return rc;
 }
 
 /* Of what it leaves root's rights are no part: what another user has put there is that one's word.
  */
-static int become(uid_t uid)
-{
-	const struct passwd *pw = getpwuid(uid);
-	gid_t gid = pw ? pw->pw_gid : (gid_t)uid;
-
-	return setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
-		       setresuid(uid, uid, uid) < 0
-		   ? -errno
-		   : 0;
-}
-
-static json_t *read_results(int fd)
-{
-	json_t *results;
-	struct buf text;
-	ssize_t n;
-
-	buf_init(&text, REPORT_MAX);
-	do
-		n = buf_read_fd(&text, fd, 65536);
-	while (n > 0 || n == -EINTR);
-	results = json_loadb((const char *)buf_head(&text), text.len, 0, NULL);
-	buf_free(&text);
-	return results;
-}
-
 static json_t *remove_as(struct gc_instance *i, bool dry)
 {
+	struct removal_as r = {i, dry};
 	json_t *results = NULL;
-	int ends[2];
-	pid_t pid;
+	struct buf text;
 
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return NULL;
-	pid = fork(); /* sbxctl has one thread */
-	if (pid == 0)
-		_exit(become(i->uid) < 0 ? 1 : remove_and_tell(i, dry, ends[1]));
-	fd_close(&ends[1]);
-	if (pid > 0) {
-		results = read_results(ends[0]);
-		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-			;
-	}
-	fd_close(&ends[0]);
+	buf_init(&text, REPORT_MAX);
+	if (host_program_call(remove_and_tell, &r, clock_now_ns() + REMOVE_NS, &text) == 0)
+		results = json_loadb((const char *)buf_head(&text), text.len, 0, NULL);
+	buf_free(&text);
 	return results;
 }
 

@@ -34,7 +34,11 @@ packages_for() {
 		echo build-essential pkg-config musl-tools linux-libc-dev libyaml-dev libbsd-dev \
 			libarchive-dev libjansson-dev libpcre2-dev libseccomp-dev libssl-dev libncurses-dev "$(http_package)"
 		;;
-	test) echo libcmocka-dev libwslay-dev python3 python3-yaml curl mandoc busybox-static bubblewrap valgrind procps spin tmux zsh fish skopeo umoci docker-registry $(node_packages) ;;
+	test)
+		echo libcmocka-dev libwslay-dev python3 python3-yaml python3-setuptools python3-wheel python3-venv curl mandoc \
+			busybox-static bubblewrap valgrind procps spin tmux zsh fish \
+			skopeo umoci docker-registry $(node_packages)
+		;;
 	demo) echo python3 ;;
 	fuzz) echo clang ;;
 	bench) echo bubblewrap crun runc podman gnuplot-nox ;;

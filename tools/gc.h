@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "lib/err.h"
@@ -25,7 +26,7 @@ enum gc_verdict {
 	GC_VERDICTS,
 };
 
-/* "live", "waiting", "dead", "unknown". */
+/* gc_judge.c: "live", "waiting", "dead", "unknown". */
 const char *gc_verdict_name(enum gc_verdict verdict);
 
 struct gc_instance {
@@ -57,7 +58,9 @@ struct gc_query {
 int gc_find(const struct gc_query *q, struct gc_list *out);
 void gc_free(struct gc_list *list);
 
-/* Judges an instance again. */
+/* ---- gc_judge.c ---- */
+
+/* Fills in what of it is there, and the verdict. */
 void gc_judge(struct gc_instance *i);
 
 /* ---- gc_holders.c: processes ---- */

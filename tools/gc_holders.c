@@ -67,9 +67,10 @@ static int maps(pid_t pid, const char *file)
 	if (!f)
 		return errno == ENOENT || errno == ESRCH ? 0 : -1;
 	while (found == 0 && fgets(line, sizeof(line), f)) {
-		const char *at = strstr(line, file);
+		const char *at = strchr(line, '/'); /* others may make a path that ends so */
 
-		found = at && (at[n] == '\n' || at[n] == ' '); /* "... (deleted)" */
+		found = at && strncmp(at, file, n) == 0 &&
+			(at[n] == '\n' || at[n] == ' '); /* "... (deleted)" */
 	}
 	if (found == 0 && ferror(f))
 		found = errno == ESRCH ? 0 : -1;

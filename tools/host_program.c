@@ -1,12 +1,14 @@
-/* host_program: runs another program of ours. sbxctl; if it dies, that one finds nobody who reads.
- */
+/* host_program: runs another program of ours, or a part of this one in a process of its own.
+ * sbxctl; if it dies, they find nobody who reads. */
 #include "tools/host_program.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <libgen.h>
 #include <limits.h>
 #include <poll.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -40,7 +42,7 @@ int host_program_find(const char *name, char *out, size_t size, struct err *err)
 }
 
 /* In the child: never returns. */
-static void become(char *const argv[], int out, int errors)
+static void execute(char *const argv[], int out, int errors)
 {
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	sigset_t none;
@@ -95,12 +97,30 @@ static int await_end(pid_t pid, uint64_t deadline)
 	return proc_wait_gone(pidfd, deadline > now ? (int)((deadline - now) / NS_PER_MS) + 1 : 0);
 }
 
+/* Collects what the child writes, until it has ended or must be ended. Its status as from
+ * waitpid(2) in *status. 0, -ETIMEDOUT or -errno. */
+static int attend(pid_t pid, int ends[2], struct buf *bufs[2], uint64_t deadline, int *status)
+{
+	int rc = collect(ends, bufs, deadline);
+
+	fd_close(&ends[0]);
+	fd_close(&ends[1]);
+	if (rc == 0)
+		rc = await_end(pid, deadline);
+	if (rc < 0)
+		(void)kill(pid, SIGKILL); /* our own child, not yet waited for */
+	while (waitpid(pid, status, 0) < 0) {
+		if (errno != EINTR)
+			return -errno;
+	}
+	return rc;
+}
+
 int host_program_run(char *const argv[], uint64_t deadline, struct buf *out, struct buf *errors)
 {
 	struct buf *bufs[2] = {out, errors};
 	int one[2] = {-1, -1};
 	int two[2] = {-1, -1};
-	int ends[2];
 	int status = 0;
 	pid_t pid;
 	int rc;
@@ -109,25 +129,49 @@ int host_program_run(char *const argv[], uint64_t deadline, struct buf *out, str
 		return -errno;
 	pid = pipe2(two, O_CLOEXEC) < 0 ? -1 : fork(); /* sbxctl has one thread */
 	if (pid == 0)
-		become(argv, one[1], two[1]);
+		execute(argv, one[1], two[1]);
 	fd_close(&one[1]);
 	fd_close(&two[1]);
-	ends[0] = one[0];
-	ends[1] = two[0];
-	rc = pid < 0 ? -EAGAIN : collect(ends, bufs, deadline);
-	fd_close(&ends[0]);
-	fd_close(&ends[1]);
-	if (pid < 0)
-		return rc;
-	if (rc == 0)
-		rc = await_end(pid, deadline);
-	if (rc < 0)
-		(void)kill(pid, SIGKILL); /* our own child, not yet waited for */
-	while (waitpid(pid, &status, 0) < 0) {
-		if (errno != EINTR)
-			return -errno;
+	if (pid < 0) {
+		fd_close(&one[0]);
+		fd_close(&two[0]);
+		return -EAGAIN;
 	}
+	rc = attend(pid, (int[2]){one[0], two[0]}, bufs, deadline, &status);
 	if (rc < 0)
 		return rc;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -EINTR;
+}
+
+int host_program_become(uid_t uid)
+{
+	const struct passwd *pw = getpwuid(uid);
+	gid_t gid = pw ? pw->pw_gid : (gid_t)uid;
+
+	return setsid() < 0 || setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
+		       setresuid(uid, uid, uid) < 0
+		   ? -errno
+		   : 0;
+}
+
+int host_program_call(host_program_fn *fn, void *ctx, uint64_t deadline, struct buf *out)
+{
+	struct buf *bufs[2] = {out, NULL};
+	int pipe[2];
+	int status = 0;
+	pid_t pid;
+	int rc;
+
+	if (pipe2(pipe, O_CLOEXEC) < 0)
+		return -errno;
+	pid = fork(); /* sbxctl has one thread */
+	if (pid == 0)
+		_exit(fn(ctx, pipe[1]) < 0 ? 1 : 0);
+	fd_close(&pipe[1]);
+	if (pid < 0) {
+		fd_close(&pipe[0]);
+		return -EAGAIN;
+	}
+	rc = attend(pid, (int[2]){pipe[0], -1}, bufs, deadline, &status);
+	return rc == 0 && status != 0 ? -EIO : rc;
 }

@@ -1,8 +1,8 @@
 /* base64: the standard alphabet with padding (RFC 4648), strictly. Any process; holds no state. */
+#include "wire/base64.h"
+
 #include <errno.h>
 #include <stdlib.h>
-
-#include "wire/json.h"
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 

@@ -72,7 +72,8 @@ enum ctl_type {
 	CTL_PREPARE, /* struct ctl_prepare, fd: a memfd to write what is prepared for the image to.
 			The driver may be `auto`: the answer says which it is. Code ENODATA: the
 			image is to be pulled first */
-	CTL_CLEANUP, /* struct ctl_cleanup: prove a box's processes gone, remove what it left */
+	CTL_CLEANUP, /* struct ctl_cleanup: prove a box's processes gone, remove what it left. With
+			the driver `auto`, whatever driver made it */
 	CTL_SWEEP,   /* struct ctl_prepare, fd: a memfd of names to keep, each after its CTL_KEEP_*
 			and ended by a NUL. Cleans up every box of the instance that is not among
 			them, whatever driver made it, and looks whether those are there that are to
@@ -83,8 +84,10 @@ enum ctl_type {
 	CTL_IMAGE, /* struct ctl_image, fd: a memfd that gets the result as JSON, tail: as above */
 
 	/* janitor or image process -> sbxd */
-	CTL_DONE,     /* struct ctl_done. To CTL_PREPARE, where the image is of the store: fd, which
-			 keeps it there, and tail: its user, its working directory, its environment */
+	CTL_BUSY, /* no body, from the janitor: it is at the order of that seq, which takes long but
+		     gets on */
+	CTL_DONE, /* struct ctl_done. To CTL_PREPARE, where the image is of the store: fd, which
+		     keeps it there, and tail: its user, its working directory, its environment */
 	CTL_PROGRESS, /* struct ctl_progress */
 
 	CTL_TYPES,
@@ -206,8 +209,8 @@ struct ctl_booted {
 	int32_t box_pid;
 	uint32_t reserved;
 	uint64_t box_start;
-	uint64_t boot_ns; /* from CTL_BOOT received to guest agent ready */
-	char isolation[16];
+	uint64_t boot_ns;   /* from CTL_BOOT received to guest agent ready */
+	char isolation[16]; /* of this box; empty: as CTL_PREPARE was answered */
 };
 
 struct ctl_failed {

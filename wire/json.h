@@ -11,6 +11,7 @@
 #include "lib/buf.h"
 #include "lib/err.h"
 #include "lib/utf8.h"
+#include "wire/base64.h"
 
 #define JSON_DEPTH_MAX 128 /* the most that is ever parsed; what clients may send is less */
 
@@ -83,16 +84,5 @@ void json_put_null(struct json_out *j, const char *key);
 
 /* n bytes of JSON that were written before; of an array, elements with commas between them. */
 void json_put_written(struct json_out *j, const char *key, const void *json, size_t n);
-
-/* Characters of n bytes as base64, and writing them (not NUL-terminated). */
-static inline size_t base64_len(size_t n)
-{
-	return (n / 3 + (n % 3 != 0)) * 4;
-}
-void base64_encode(const uint8_t *bytes, size_t n, char *out);
-
-/* Decodes standard base64 (padding required). Returns a malloc()ed block and its length, or NULL
- * with errno. */
-uint8_t *base64_decode(const char *text, size_t n, size_t *out_len);
 
 #endif

@@ -269,7 +269,9 @@ static void boot_tell(struct box *b)
 	};
 	int rc;
 
-	(void)snprintf(booted.isolation, sizeof(booted.isolation), "%s", b->driver->name);
+	if (b->driver->isolation && b->driver->isolation(b->handle))
+		(void)snprintf(booted.isolation, sizeof(booted.isolation), "%s",
+		    b->driver->isolation(b->handle));
 	rc = ctl_send(CTL_FD_CONTROL, CTL_BOOTED, b->boot_seq, b->gen, &booted, NULL, 0, -1);
 	if (rc < 0) /* sbxd died meanwhile: the box waits for a successor as any other does */
 		log_warn("box %s: is up, and nobody hears it: %s", b->boot.name, strerror(-rc));

@@ -28,6 +28,14 @@
 
 #define DRIVER_AUTO "auto"
 
+/* A driver is at it still: sbxd is not to think that we hang. That it cannot be told is no harm. */
+static void janitor_busy(void *ctx)
+{
+	const struct ctl_msg *msg = ctx;
+
+	(void)ctl_send(CTL_FD_CONTROL, CTL_BUSY, msg->head.seq, 0, NULL, NULL, 0, -1);
+}
+
 static struct driver_site janitor_site(const struct ctl_msg *msg, int prepared)
 {
 	const struct ctl_site *site = &msg->body.prepare.site;
@@ -39,6 +47,8 @@ static struct driver_site janitor_site(const struct ctl_msg *msg, int prepared)
 	    .uid_base = site->uid_base,
 	    .prepared = prepared,
 	    .options = {.data = (const char *)msg->tail, .len = msg->tail_len},
+	    .busy = janitor_busy,
+	    .busy_ctx = (void *)(uintptr_t)msg, /* only read */
 	};
 }
 
@@ -76,6 +86,23 @@ static int janitor_prepare_with(const struct driver *driver, const struct driver
 	return rc;
 }
 
+static int janitor_find(void *ctx, const char *name)
+{
+	(void)ctx;
+	(void)name;
+	return 1;
+}
+
+/* Of a driver that could not, nothing of its trial stays; but what it keeps for boxes that an
+ * earlier supervisor made with it is theirs. */
+static void janitor_take_back(const struct driver *driver, const struct driver_site *site)
+{
+	struct err err;
+
+	if (driver->list(site, janitor_find, NULL) == 0)
+		(void)driver->finish(site, &err); /* why it could not is what is told */
+}
+
 /* The first driver that takes such an image and can make boxes of it here. */
 static int janitor_prepare_any(const struct driver_site *site, const char *image,
     struct janitor_answer *answer, struct err *err)
@@ -95,7 +122,7 @@ static int janitor_prepare_any(const struct driver_site *site, const char *image
 			return 0;
 		if (rc == -ENODATA) /* it could make boxes of it, once it is there */
 			return err_set(err, ENODATA, "%s", one.text);
-		(void)driver->finish(site, &(struct err){0}); /* nothing of its trial stays */
+		janitor_take_back(driver, site);
 		if (len < sizeof(why.text))
 			len += (size_t)snprintf(why.text + len, sizeof(why.text) - len, "%s%s: %s",
 			    len ? "; " : "", driver->name, one.text);
@@ -119,14 +146,29 @@ static int janitor_prepare(const struct driver_site *site, const union ctl_body 
 	return rc == 0 ? janitor_prepare_with(driver, site, order->image, answer, err) : rc;
 }
 
+/* Who made it is not known: a place was reserved for it, and perhaps no more. */
+static int janitor_cleanup_any(
+    const struct driver_site *site, const struct ctl_cleanup *c, struct err *err)
+{
+	const struct driver *driver;
+	int rc = 0;
+
+	for (unsigned int n = 0; rc == 0 && (driver = driver_at(n)); n++)
+		rc = driver->cleanup(site, c->name, c->box_pid, c->box_start, err);
+	return rc;
+}
+
 static int janitor_cleanup(const struct driver_site *site, const union ctl_body *body,
     struct janitor_answer *answer, struct err *err)
 {
 	const struct ctl_cleanup *c = &body->cleanup;
 	const struct driver *driver = NULL;
-	int rc = janitor_driver(&c->site, &driver, err);
+	int rc;
 
 	(void)answer;
+	if (!strcmp(c->site.driver, DRIVER_AUTO))
+		return janitor_cleanup_any(site, c, err);
+	rc = janitor_driver(&c->site, &driver, err);
 	return rc == 0 ? driver->cleanup(site, c->name, c->box_pid, c->box_start, err) : rc;
 }
 

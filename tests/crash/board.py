@@ -36,6 +36,7 @@ class Board:
         self.slowest = (0.0, "")
         self.marks = {}  # scope -> the box whose mark was written
         self.lost = collections.Counter()  # scope -> leases of which nobody knows whether they are held
+        self.boots_fail = False  # what boots boxes is killed: who waited for one may be told so
         self.away = False  # the service may be shutting down or not be there
 
     def fail(self, text):
@@ -56,6 +57,8 @@ class Board:
                 self.slowest = (answer.seconds, kind)
         if answer.seconds > BOUND:
             self.fail(f"{kind}: answered after {answer.seconds:.1f} s")
+        if self.boots_fail and answer.status == 502 and kind in ("acquire", "make"):
+            return False
         if answer.status not in OKAY[kind] or (answer.status == 503 and not self.away):
             self.fail(f"{kind}: {answer}")
         return answer.status < 300

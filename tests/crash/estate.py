@@ -134,6 +134,8 @@ class Baseline:
             "sockets": more(sockets(d), self.sockets),
             "mounts": " ".join(mounts(d)),
             "processes": " ".join(f"{p} ({name_of(p)})" for p in d.processes() if p not in (d.pid, d.janitor())),
+            "processes of boxes": " ".join(f"{p} ({name})" for p, name in d.driver.processes().items()),
+            "boxes elsewhere": " ".join(d.driver.boxes()),
             "zombies": " ".join(map(str, zombies(d))),
             "boot permits": self.permits(d),
         }

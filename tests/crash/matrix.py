@@ -1,6 +1,6 @@
 """Kills each process at each fault point that it passes, under load, and looks whether everything is as specified afterwards.
 
-  make crash [ROUNDS=20] [POINT=name] [ROLE=sbxd|worker|janitor] [SEED=n]
+  make crash [ROUNDS=20] [DRIVER=namespace|boxlite|boxlite-server] [POINT=name] [ROLE=sbxd|worker|janitor|boxlite] [SEED=n]
 """
 
 import argparse
@@ -17,6 +17,7 @@ import invariants  # noqa: E402
 import points  # noqa: E402
 from agent import BOUND, Ended, Overdue  # noqa: E402
 from board import Board  # noqa: E402
+from drivers import DRIVERS  # noqa: E402
 from estate import Baseline  # noqa: E402
 from harness import IS_ROOT, ROOT, wait_for  # noqa: E402
 from holders import Holders  # noqa: E402
@@ -33,8 +34,8 @@ SURVEY_BOUND = 3.0
 class Bench:
     """A service under load, with boxes that are held; used for as many steps as go well."""
 
-    def __init__(self, pts, seed, holds):
-        self.service = Service(settings_text(SETTINGS), pts.env(), holds=holds)
+    def __init__(self, pts, seed, holds, driver):
+        self.service = Service(settings_text(SETTINGS), {**pts.env(), **driver.env}, holds=holds, driver=driver)
         self.points = pts
         self.board = Board()
         self.baseline = Baseline(self.service)
@@ -93,9 +94,9 @@ def lead_on(bench, name, stimulus, reached):
     bench.holders.let_go()
 
 
-def survey(names, seed):
+def survey(names, seed, driver):
     """Which role passes which point, and after what: {(point, role): stimulus}; and what is wrong by then already."""
-    bench = Bench(points.Points(names, "pass"), seed, holds=False)
+    bench = Bench(points.Points(names, "pass"), seed, False, driver)
     reached = {}
     wrong = []
     bench.board.away = True
@@ -163,6 +164,7 @@ def step(bench, row):
     stimulus = STIMULI[row.stimulus]
     board = bench.board
     board.away = stimulus.away or row.role == "sbxd"
+    board.boots_fail = row.role in bench.service.driver.roles
     board.lost.clear()
     board.marks.clear()
     bench.log.skip()
@@ -181,7 +183,7 @@ def step(bench, row):
     if late:
         wrong.append(f"{late} clients do not come to rest")
     if not stimulus.ends_boxes:
-        wrong += bench.holders.check(int(row.role == "worker"), bool(life), stimulus.drops_leases)
+        wrong += bench.holders.check(int(row.role in ("worker", *bench.service.driver.roles)), bool(life), stimulus.drops_leases)
     wrong += bench.holders.let_go()
     wrong += invariants.at_rest(bench.service, board.lost + leases_held(bench), bench.baseline)
     wrong += invariants.every_scope(bench.service, board, scopes() + bench.holders.scopes)
@@ -196,7 +198,7 @@ def leases_held(bench):
     return collections.Counter({h.listed: 1 for h in bench.holders.all if not h.tied and not h.parked})
 
 
-def run(rows, rounds, seed):
+def run(rows, rounds, seed, driver):
     pts = points.Points([row.point for row in rows if row.is_fault], "kill")
     bench = None
     wrong_ends = []
@@ -206,7 +208,7 @@ def run(rows, rounds, seed):
         for row in order:
             random.seed(f"{seed}/{n}/{row.pair}")
             began = time.monotonic()
-            bench = bench or Bench(pts, f"{seed}/{n}/{row.pair}", holds=True)
+            bench = bench or Bench(pts, f"{seed}/{n}/{row.pair}", True, driver)
             try:
                 wrong = step(bench, row)
             except (AssertionError, Ended, Overdue) as e:
@@ -230,7 +232,7 @@ def report_failure(bench, row, wrong, seed):
     print(f"FAILED {row.point} {row.role}, after {row.stimulus}:")
     for text in wrong[:12] + bench.close():
         print(f"    {text[:400]}")
-    print(f"    log: {os.path.relpath(log, ROOT)}; again: make crash POINT='{row.point}' ROLE={row.role} SEED={seed}", flush=True)
+    print(f"    log: {os.path.relpath(log, ROOT)}; again: make crash POINT='{row.point}' ROLE={row.role} SEED={seed} DRIVER={bench.service.driver.name}", flush=True)
 
 
 def choose(reached, args):
@@ -249,18 +251,28 @@ def put_table(rows, rounds):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--rounds", type=int, default=1)
+    p.add_argument("--driver", choices=DRIVERS, default="namespace")
     p.add_argument("--point", default="")
     p.add_argument("--role", default="")
     p.add_argument("--seed", default=str(random.randrange(1 << 32)))
     args = p.parse_args()
     began = time.monotonic()
     shutil.rmtree(f"{ROOT}/build/crash", ignore_errors=True)
-    names = points.find()
-    reached, wrong = survey(names, args.seed)
+    driver = DRIVERS[args.driver]()
+    SETTINGS.update(driver.settings)
+    try:
+        return everything(driver, args, began)
+    finally:
+        driver.close()
+
+
+def everything(driver, args, began):
+    names = points.find(driver.name)
+    reached, wrong = survey(names, args.seed, driver)
     never = sorted(set(names) - {point for point, _ in reached}) if IS_ROOT else []  # some are for root's cgroups only
     wrong += [f"no process ever passes {name}: the load must lead there" for name in never]
     rows = choose(reached, args)
-    wrong += run(rows, args.rounds, args.seed)
+    wrong += run(rows, args.rounds, args.seed, driver)
     put_table(rows, args.rounds)
     for text in wrong:
         print(f"FAILED: {text}")

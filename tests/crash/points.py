@@ -2,6 +2,7 @@
 
 import glob
 import mmap
+import os
 import re
 import tempfile
 
@@ -11,20 +12,32 @@ ROLES = ("sbxd", "worker", "janitor", "image")
 SOURCES = ("lib", "shm", "wire", "supervisor", "worker", "drivers")
 
 
-def find():
-    """Names of all fault points, sorted: new ones enter by themselves."""
+def driver_of(name):
+    """The driver whose point it is (`driver.boxlite.born`, or of its own program, `boxlite.remove`), or None."""
+    folders = [os.path.basename(os.path.dirname(path)) for path in glob.glob(f"{ROOT}/drivers/*/")]
+    return next((d for d in folders if name.startswith((f"driver.{d}.", f"{d}."))), None)
+
+
+def find(driver="namespace"):
+    """Names of the fault points that a service with that driver can pass, sorted: new ones enter by themselves."""
     names = set()
     for folder in SOURCES:
         for path in glob.glob(f"{ROOT}/{folder}/**/*.[ch]", recursive=True):
             names.update(re.findall(r'\bFAULT_(?:POINT|FAILS)\("([^"]+)"\)', slurp(path)))
-    return sorted(names)
+    return sorted(name for name in names if driver_of(name) in (None, driver))
+
+
+def roles(name):
+    """Who may pass it: a driver's own program, or anybody else."""
+    driver = driver_of(name)
+    return (driver,) if driver and not name.startswith("driver.") else ROLES
 
 
 class Points:
     """One byte for each (point, role); `action` is what happens once where a byte is armed."""
 
     def __init__(self, names, action):
-        self.pairs = [(name, role) for name in names for role in ROLES]
+        self.pairs = [(name, role) for name in names for role in roles(name)]
         self.file = tempfile.NamedTemporaryFile(prefix="sbxd-test-fault-")
         self.file.write(b"0" * mmap.PAGESIZE)
         self.file.flush()

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 
+from drivers import Namespace
 from harness import BOUND, BUILD, Daemon, slurp, start_time, wait_for
 
 RESPAWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "respawn.py")
@@ -57,7 +58,8 @@ class Life:
 class Service(Daemon):
     """As Daemon, with a respawner between the two. holds: clients look at self.hold before they ask for anything."""
 
-    def __init__(self, config="", env=None, args=(), holds=True):
+    def __init__(self, config="", env=None, args=(), holds=True, driver=None):
+        self.driver = driver or Namespace()
         self.hold = Hold()
         self.holds = holds
         self.lives = []

@@ -1,8 +1,10 @@
 /*
- * conformance: one suite over every driver that this host can run, through the contract only.
+ * conformance: one suite over every target (target.c) that this host can run, through the contract
+ * only.
  *
- *   conformance [DRIVER]      SBX_GUEST is the sbx-guest to boot, build/sbx-guest when not set;
- *                             SBX_FILES its helper, build/sbx-files
+ *   conformance [TARGET]      SBX_GUEST is the sbx-guest to boot, build/sbx-guest when not set;
+ *                             SBX_FILES its helper, build/sbx-files; FAKE_BOXLITE_LIBRARY the
+ *                             double of BoxLite's library, the standard one
  *
  * It lives in a mount namespace of its own, so that nobody else's mounts are counted, and adopts
  * orphans, so that no process of a box gets lost.
@@ -20,37 +22,42 @@
 #include "tests/drivers/faults.h"
 #include "tests/drivers/fixture.h"
 
-static int (*const groups[])(void) = {
-    conformance_lifecycle,
-    conformance_crash,
-    conformance_takeover,
-    conformance_isolation,
-    conformance_limits,
-    conformance_image,
+static const struct {
+	int (*run)(void);
+	unsigned int traits; /* the target's that it needs */
+} groups[] = {
+    {conformance_lifecycle, 0},
+    {conformance_crash, 0},
+    {conformance_takeover, 0},
+    {conformance_isolation, TARGET_HOST_KERNEL},
+    {conformance_limits, TARGET_HOST_KERNEL},
+    {conformance_image, 0},
 };
 
-static int run_driver(const struct driver *driver)
+static int run_target(const struct target *target)
 {
 	struct fixture f;
 	struct err err = {0};
 	int failed = 0;
 
-	if (fixture_open(&f, driver, &err) < 0) {
-		(void)printf("-- %s cannot run here: %s\n", driver->name, err.text);
+	if (fixture_open(&f, target, &err) < 0) {
+		(void)printf("-- %s cannot run here: %s\n", target->name, err.text);
 		fixture_close(&f);
 		return 0;
 	}
-	(void)printf("-- %s, isolation %s%s%s\n", driver->name, f.facts.isolation,
+	(void)printf("-- %s, isolation %s%s%s\n", target->name, f.facts.isolation,
 	    f.facts.warning[0] ? ", " : "", f.facts.warning);
-	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
-		failed += groups[i]();
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+		if ((groups[i].traits & ~target->traits) == 0)
+			failed += groups[i].run();
+	}
 	fixture_close(&f);
 	return failed;
 }
 
 int main(int argc, char **argv)
 {
-	const struct driver *driver;
+	const struct target *target;
 	int failed = 0;
 
 	if (geteuid() == 0 &&
@@ -63,9 +70,9 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	(void)atexit(faults_tear_down); /* without it a few small files stay */
-	for (unsigned int n = 0; (driver = driver_at(n)); n++) {
-		if (argc < 2 || !strcmp(argv[1], driver->name))
-			failed += run_driver(driver);
+	for (unsigned int n = 0; (target = target_at(n)); n++) {
+		if (argc < 2 || !strcmp(argv[1], target->name))
+			failed += run_target(target);
 	}
 	return failed != 0;
 }

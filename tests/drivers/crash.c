@@ -51,7 +51,7 @@ static void die_at(const char *step, int known)
 		fail_msg("step %s was not reached: status %d", step, status);
 	/* Before the box was announced nobody can know that its process is there; that it ends by
 	 * itself is all there is. */
-	if (!known || !b->born->pid)
+	if ((!known || !b->born->pid) && !(f->target->traits & TARGET_OUTLIVES))
 		host_state_await_orphans();
 	if (known)
 		assert_cleaned(f, b, b->born->pid, b->born->start);
@@ -62,10 +62,12 @@ static void die_at(const char *step, int known)
 
 static void test_worker_dies_at_each_step(void **state)
 {
+	struct fixture *f = fixture_current();
+
 	(void)state;
-	for (size_t i = 0; faults_deadly[i]; i++) {
-		die_at(faults_deadly[i], 1);
-		die_at(faults_deadly[i], 0);
+	for (size_t i = 0; f->target->steps->deadly[i]; i++) {
+		die_at(f->target->steps->deadly[i], 1);
+		die_at(f->target->steps->deadly[i], 0);
 	}
 }
 
@@ -77,12 +79,33 @@ static void test_start_fails_at_each_step(void **state)
 	struct err err;
 
 	(void)state;
-	for (size_t i = 0; faults_failing[i]; i++) {
+	for (size_t i = 0; f->target->steps->failing[i]; i++) {
 		b = fixture_box_new(f, 6);
-		faults_arm_fail(f->driver->name, faults_failing[i]);
+		faults_arm_fail(f->driver->name, f->target->steps->failing[i]);
 		err = (struct err){0};
 		assert_int_equal(
 		    f->driver->start(&f->site, &b->spec, &b->box, &b->stream, &err), -EIO);
+		host_state_take(&f->site, &now);
+		host_state_assert_same(&f->quiet, &now);
+		fixture_box_free(b);
+	}
+}
+
+/* A driver's own program may die as well: start() says so, and nothing is left. */
+static void test_the_drivers_program_dies(void **state)
+{
+	struct fixture *f = fixture_current();
+	struct fixture_box *b;
+	struct host_state now;
+	struct err err;
+
+	(void)state;
+	for (size_t i = 0; f->target->steps->program[i]; i++) {
+		b = fixture_box_new(f, 9);
+		faults_arm_program(f->driver->name, f->target->steps->program[i]);
+		err = (struct err){0};
+		assert_true(f->driver->start(&f->site, &b->spec, &b->box, &b->stream, &err) < 0);
+		assert_true(err.text[0] != '\0');
 		host_state_take(&f->site, &now);
 		host_state_assert_same(&f->quiet, &now);
 		fixture_box_free(b);
@@ -119,15 +142,16 @@ static void test_janitor_dies_while_cleaning(void **state)
 	struct fixture_box *b;
 
 	(void)state;
-	for (size_t i = 0; faults_cleaning[i]; i++) {
+	for (size_t i = 0; f->target->steps->cleaning[i]; i++) {
 		/* Without cgroups there is nothing to remove and so no such step. */
-		if (f->facts.warning[0] && !strcmp(faults_cleaning[i], "cleanup"))
+		if (f->target->traits & TARGET_HOST_KERNEL && f->facts.warning[0] &&
+		    !strcmp(f->target->steps->cleaning[i], "cleanup"))
 			continue;
 		b = fixture_box_new(f, 7);
 		fixture_box_start(f, b);
-		faults_arm_kill(f->driver->name, faults_cleaning[i]);
+		faults_arm_kill(f->driver->name, f->target->steps->cleaning[i]);
 		if (!was_killed(fixture_wait(fixture_fork(f, b, janitor_cleans))))
-			fail_msg("step %s was not reached", faults_cleaning[i]);
+			fail_msg("step %s was not reached", f->target->steps->cleaning[i]);
 		assert_int_equal(f->driver->kill(b->box, clock_now_ns() + 10 * NS_PER_S), 0);
 		f->driver->free(b->box);
 		fd_close(&b->stream);
@@ -154,7 +178,7 @@ static int janitor_prepares(struct fixture *f, struct fixture_box *b)
 	(void)b;
 	if (f->driver->probe(&site, &facts, &err) < 0)
 		return 1;
-	if (f->driver->prepare(&site, "host", &err) < 0)
+	if (f->driver->prepare(&site, f->target->image, &err) < 0)
 		return 2;
 	return f->driver->finish(&site, &err) < 0 ? 3 : 0;
 }
@@ -179,12 +203,12 @@ static void test_janitor_dies_while_preparing(void **state)
 	struct err err = {0};
 
 	(void)state;
-	for (size_t i = 0; faults_preparing[i]; i++)
-		assert_janitor_dies(faults_preparing[i]);
-	for (size_t i = 0; faults_finishing[i]; i++)
-		assert_janitor_dies(faults_finishing[i]);
+	for (size_t i = 0; f->target->steps->preparing[i]; i++)
+		assert_janitor_dies(f->target->steps->preparing[i]);
+	for (size_t i = 0; f->target->steps->finishing[i]; i++)
+		assert_janitor_dies(f->target->steps->finishing[i]);
 	/* They wrote to the same memory. */
-	assert_int_equal(f->driver->prepare(&f->site, "host", &err), 0);
+	assert_int_equal(f->driver->prepare(&f->site, f->target->image, &err), 0);
 }
 
 /* The parent keeps a copy of the stream: its end is not what ends the box. */
@@ -240,6 +264,7 @@ int conformance_crash(void)
 	static const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_worker_dies_at_each_step),
 	    cmocka_unit_test(test_start_fails_at_each_step),
+	    cmocka_unit_test(test_the_drivers_program_dies),
 	    cmocka_unit_test(test_janitor_dies_while_cleaning),
 	    cmocka_unit_test(test_janitor_dies_while_preparing),
 	    cmocka_unit_test(test_box_dies_with_its_worker),

@@ -14,51 +14,93 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "drivers/driver.h"
 #include "lib/buf.h"
 
 #define FAULTS_TEXT 65536
 
-const char *const faults_deadly[] = {
-    "cloned", "born", "mapped", "cgroup", "released", "started", "kill", NULL};
-const char *const faults_failing[] = {"mapped", "cgroup", "started", NULL};
-const char *const faults_preparing[] = {"probe.tried", "prepare.swept", "prepare.layer",
-    "prepare.noted", "prepare.layered", "prepare.cgroups", NULL};
-const char *const faults_cleaning[] = {
-    "list", "adopt", "cleanup.killed", "cleanup", "cleanup.removed", NULL};
-const char *const faults_finishing[] = {"finish", NULL};
+static const char *const none[] = {NULL};
 
-static const char *const *const killing[] = {
-    faults_deadly, faults_preparing, faults_cleaning, faults_finishing};
+static const char *const namespace_deadly[] = {
+    "cloned", "born", "mapped", "cgroup", "released", "started", "kill", NULL};
+static const char *const namespace_failing[] = {"mapped", "cgroup", "started", NULL};
+static const char *const namespace_preparing[] = {"probe.tried", "prepare.swept", "prepare.layer",
+    "prepare.noted", "prepare.layered", "prepare.cgroups", NULL};
+static const char *const namespace_cleaning[] = {
+    "list", "adopt", "cleanup.killed", "cleanup", "cleanup.removed", NULL};
+static const char *const namespace_finishing[] = {"finish", NULL};
+
+const struct fault_steps faults_namespace = {
+    .driver = "namespace",
+    .deadly = namespace_deadly,
+    .failing = namespace_failing,
+    .preparing = namespace_preparing,
+    .cleaning = namespace_cleaning,
+    .finishing = namespace_finishing,
+    .program = none,
+};
+
+static const char *const boxlite_deadly[] = {"born", "ordered", "kill", NULL};
+static const char *const boxlite_failing[] = {"started", NULL};
+static const char *const boxlite_preparing[] = {"prepare.made", "prepare.pulled", NULL};
+static const char *const boxlite_cleaning[] = {
+    "list", "adopt", "cleanup", "cleanup.killed", "removed", "cleanup.removed", NULL};
+static const char *const boxlite_program[] = {
+    "start.created", "start.started", "start.copied", NULL};
+
+const struct fault_steps faults_boxlite = {
+    .driver = "boxlite",
+    .deadly = boxlite_deadly,
+    .failing = boxlite_failing,
+    .preparing = boxlite_preparing,
+    .cleaning = boxlite_cleaning,
+    .finishing = none,
+    .program = boxlite_program,
+};
+
+static const struct fault_steps *const all_steps[] = {&faults_namespace, &faults_boxlite};
 
 static char faults_dir[] = "/tmp/sbxd-faults-XXXXXX";
 
-typedef int point_fn(void *ctx, const char *driver, const char *step, const char *action);
+/* Points of a driver are driver.NAME.STEP, those of its own program NAME.STEP. */
+#define IN_DRIVER "driver."
+#define IN_PROGRAM ""
 
-static int for_steps(point_fn *fn, void *ctx, const char *const *steps, const char *action)
+typedef int point_fn(
+    void *ctx, const char *where, const char *driver, const char *step, const char *action);
+
+static int for_steps(point_fn *fn, void *ctx, const char *where, const char *driver,
+    const char *const *steps, const char *action)
 {
-	const struct driver *d;
 	int rc = 0;
 
-	for (unsigned int n = 0; rc == 0 && (d = driver_at(n)); n++) {
-		for (size_t i = 0; rc == 0 && steps[i]; i++)
-			rc = fn(ctx, d->name, steps[i], action);
-	}
+	for (size_t i = 0; rc == 0 && steps[i]; i++)
+		rc = fn(ctx, where, driver, steps[i], action);
 	return rc;
+}
+
+static int for_driver(point_fn *fn, void *ctx, const struct fault_steps *s)
+{
+	const char *const *const killing[] = {s->deadly, s->preparing, s->cleaning, s->finishing};
+	int rc = for_steps(fn, ctx, IN_DRIVER, s->driver, s->failing, "fail");
+
+	for (size_t i = 0; rc == 0 && i < sizeof(killing) / sizeof(killing[0]); i++)
+		rc = for_steps(fn, ctx, IN_DRIVER, s->driver, killing[i], "kill");
+	return rc == 0 ? for_steps(fn, ctx, IN_PROGRAM, s->driver, s->program, "kill") : rc;
 }
 
 static int for_all(point_fn *fn, void *ctx)
 {
-	int rc = for_steps(fn, ctx, faults_failing, "fail");
+	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && i < sizeof(killing) / sizeof(killing[0]); i++)
-		rc = for_steps(fn, ctx, killing[i], "kill");
+	for (size_t i = 0; rc == 0 && i < sizeof(all_steps) / sizeof(all_steps[0]); i++)
+		rc = for_driver(fn, ctx, all_steps[i]);
 	return rc;
 }
 
-static void point_path(char out[128], const char *driver, const char *step, const char *action)
+static void point_path(
+    char out[128], const char *where, const char *driver, const char *step, const char *action)
 {
-	(void)snprintf(out, 128, "%s/%s.%s.%s", faults_dir, driver, step, action);
+	(void)snprintf(out, 128, "%s/%s%s.%s.%s", faults_dir, where, driver, step, action);
 }
 
 static int point_put(const char *path, const char *byte)
@@ -71,14 +113,15 @@ static int point_put(const char *path, const char *byte)
 	return rc;
 }
 
-static int point_name(void *ctx, const char *driver, const char *step, const char *action)
+static int point_name(
+    void *ctx, const char *where, const char *driver, const char *step, const char *action)
 {
 	char path[128];
 	int rc;
 
-	point_path(path, driver, step, action);
+	point_path(path, where, driver, step, action);
 	rc = point_put(path, "0");
-	return rc < 0 ? rc : buf_printf(ctx, "driver.%s.%s=%s@%s,", driver, step, action, path);
+	return rc < 0 ? rc : buf_printf(ctx, "%s%s.%s=%s@%s,", where, driver, step, action, path);
 }
 
 int faults_set_up(void)
@@ -98,12 +141,13 @@ int faults_set_up(void)
 	return rc;
 }
 
-static int point_remove(void *ctx, const char *driver, const char *step, const char *action)
+static int point_remove(
+    void *ctx, const char *where, const char *driver, const char *step, const char *action)
 {
 	char path[128];
 
 	(void)ctx;
-	point_path(path, driver, step, action);
+	point_path(path, where, driver, step, action);
 	(void)unlink(path);
 	return 0;
 }
@@ -114,20 +158,25 @@ void faults_tear_down(void)
 	(void)rmdir(faults_dir);
 }
 
-static void arm(const char *driver, const char *step, const char *action)
+static void arm(const char *where, const char *driver, const char *step, const char *action)
 {
 	char path[128];
 
-	point_path(path, driver, step, action);
+	point_path(path, where, driver, step, action);
 	assert_int_equal(point_put(path, "1"), 0);
 }
 
 void faults_arm_kill(const char *driver, const char *step)
 {
-	arm(driver, step, "kill");
+	arm(IN_DRIVER, driver, step, "kill");
 }
 
 void faults_arm_fail(const char *driver, const char *step)
 {
-	arm(driver, step, "fail");
+	arm(IN_DRIVER, driver, step, "fail");
+}
+
+void faults_arm_program(const char *driver, const char *step)
+{
+	arm(IN_PROGRAM, driver, step, "kill");
 }

@@ -5,12 +5,19 @@
 #ifndef SBXD_TESTS_DRIVERS_FAULTS_H
 #define SBXD_TESTS_DRIVERS_FAULTS_H
 
-/* Where a driver may be cut; each ends with NULL. */
-extern const char *const faults_deadly[];    /* start() and kill(): the process is killed there */
-extern const char *const faults_failing[];   /* start() fails there */
-extern const char *const faults_preparing[]; /* probe() and prepare(): as faults_deadly */
-extern const char *const faults_cleaning[];  /* list(), adopt(), cleanup(): as faults_deadly */
-extern const char *const faults_finishing[]; /* finish(): as faults_deadly */
+/* Where a driver may be cut; each list ends with NULL. */
+struct fault_steps {
+	const char *driver;
+	const char *const *deadly;    /* start() and kill(): the process is killed there */
+	const char *const *failing;   /* start() fails there */
+	const char *const *preparing; /* probe() and prepare(): as deadly */
+	const char *const *cleaning;  /* list(), adopt(), cleanup(): as deadly */
+	const char *const *finishing; /* finish(): as deadly */
+	const char *const *program;   /* start(): a program of the driver's own is killed there */
+};
+
+extern const struct fault_steps faults_namespace;
+extern const struct fault_steps faults_boxlite;
 
 /* Names every point of every driver in the environment. Before anything else; 0 or -errno. */
 int faults_set_up(void);
@@ -19,5 +26,8 @@ void faults_tear_down(void);
 /* The next process to pass the point, ours or a forked one, is killed there, or fails. */
 void faults_arm_kill(const char *driver, const char *step);
 void faults_arm_fail(const char *driver, const char *step);
+
+/* The driver's own program is killed there. */
+void faults_arm_program(const char *driver, const char *step);
 
 #endif

@@ -52,12 +52,27 @@ static int fixture_program(const char *variable, const char *path)
 	return fd;
 }
 
-int fixture_open(struct fixture *f, const struct driver *driver, struct err *err)
+/* A box that was, where the first leaves what all others find. */
+static void fixture_warm_up(struct fixture *f)
+{
+	struct fixture_box *b = fixture_box_new(f, 0);
+	struct err err = {0};
+
+	need(f->driver->start(&f->site, &b->spec, &b->box, &b->stream, &err) == 0, "start",
+	    err.text);
+	need(f->driver->kill(b->box, clock_now_ns() + 10 * NS_PER_S) == 0, "kill", b->name);
+	f->driver->free(b->box);
+	need(f->driver->cleanup(&f->site, b->name, 0, 0, &err) == 0, "cleanup", err.text);
+	fixture_box_free(b);
+}
+
+int fixture_open(struct fixture *f, const struct target *target, struct err *err)
 {
 	struct err prepare_err = {0};
 	int rc;
 
-	*f = (struct fixture){.driver = driver};
+	*f = (struct fixture){.target = target, .driver = driver_find(target->driver)};
+	need(f->driver != NULL, target->driver, "no such driver");
 	f->guest = fixture_program("SBX_GUEST", "build/sbx-guest");
 	f->helper = fixture_program("SBX_FILES", "build/sbx-files");
 	(void)snprintf(f->dir, sizeof(f->dir), "/tmp/sbxd-conformance-XXXXXX");
@@ -71,13 +86,18 @@ int fixture_open(struct fixture *f, const struct driver *driver, struct err *err
 	    .prepared = memfd_create("prepared", MFD_CLOEXEC),
 	};
 	need(f->site.prepared >= 0, "memfd_create", strerror(errno));
-	rc = driver->probe(&f->site, &f->facts, err);
+	if (target->set_up)
+		f->site.options = (struct driver_options){
+		    f->options, target->set_up(f->dir, f->options, sizeof(f->options))};
+	rc = f->driver->probe(&f->site, &f->facts, err);
+	current = f;
 	if (rc == 0) {
-		need(driver->prepare(&f->site, "host", &prepare_err) == 0, "prepare",
+		need(f->driver->prepare(&f->site, target->image, &prepare_err) == 0, "prepare",
 		    prepare_err.text);
+		if (target->traits & TARGET_WARM_UP)
+			fixture_warm_up(f);
 		host_state_take(&f->site, &f->quiet);
 	}
-	current = f;
 	return rc;
 }
 
@@ -90,6 +110,8 @@ void fixture_close(struct fixture *f)
 	fd_close(&f->site.prepared);
 	fd_close(&f->guest);
 	fd_close(&f->helper);
+	if (f->target->tear_down)
+		f->target->tear_down(f->dir);
 	need(rmdir(f->dir) == 0, "finish left something", f->dir);
 	current = NULL;
 }
@@ -115,7 +137,7 @@ struct fixture_box *fixture_box_new(struct fixture *f, uint32_t slot)
 	b->stream = -1;
 	b->spec = (struct driver_spec){
 	    .name = b->name,
-	    .image = "host",
+	    .image = f->target->image,
 	    .slot = slot,
 	    .memory_mib = 256,
 	    .cpus_milli = 1000,

@@ -14,16 +14,19 @@
 #include "drivers/driver.h"
 #include "tests/drivers/agent_client.h"
 #include "tests/drivers/host_state.h"
+#include "tests/drivers/target.h"
 
 #define FIXTURE_WAIT_MS 10000 /* for what takes milliseconds; only a failure takes this long */
 
 struct fixture {
+	const struct target *target;
 	const struct driver *driver;
 	struct driver_site site;
 	struct driver_facts facts;
 	struct host_state quiet; /* prepared, no box */
 	int guest;
 	int helper;
+	char options[1024];
 	char dir[64];
 	char instance[32];
 };
@@ -46,7 +49,7 @@ struct fixture_box {
 };
 
 /* Probes and prepares; 0, or -errno of probe() with *err. The rest must work, else this exits. */
-int fixture_open(struct fixture *f, const struct driver *driver, struct err *err);
+int fixture_open(struct fixture *f, const struct target *target, struct err *err);
 void fixture_close(struct fixture *f);
 
 /* A box description with sensible limits; the name is made from the slot. NULL-safe to free. */

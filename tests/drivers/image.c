@@ -95,10 +95,11 @@ static void test_root_directory(void **state)
 	struct root *r = *state;
 	struct fixture_box *b;
 	struct err err = {0};
-	int rc = f->driver->prepare(&r->site, r->path, &err);
+	int rc;
 
-	if (rc == -EINVAL)
+	if (!(f->target->traits & TARGET_HOST_KERNEL))
 		skip(); /* it takes other kinds of images */
+	rc = f->driver->prepare(&r->site, r->path, &err);
 	if (rc < 0)
 		fail_msg("prepare: %s", err.text);
 	b = fixture_box_new(f, 9);
@@ -119,16 +120,15 @@ static void test_root_directory(void **state)
 
 static void test_bad_images_are_refused(void **state)
 {
-	static const char *const bad[] = {"", "no-such-image", "/no/such/directory", "/etc/passwd"};
 	struct fixture *f = fixture_current();
 	struct driver_site site = f->site;
 	struct err err;
 
 	(void)state;
 	site.instance = "conf-bad";
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (const char *const *bad = f->target->bad_images; *bad; bad++) {
 		err = (struct err){0};
-		assert_true(f->driver->prepare(&site, bad[i], &err) < 0);
+		assert_true(f->driver->prepare(&site, *bad, &err) < 0);
 		assert_non_null(strstr(err.text, "image"));
 	}
 	assert_int_equal(f->driver->finish(&site, &err), 0);

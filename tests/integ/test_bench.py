@@ -81,7 +81,7 @@ class Turns(unittest.TestCase):
         self.assertEqual([row[k] for k in FIELDS[-5:]], [7, 99.5, 2.5, "host", False])
 
     def test_a_command_that_takes_too_long(self):
-        rows = run("--workload", "sleep_2s", "--iterations", "2", "--timeout", "0.3", status=1)
+        rows = run("--workload", "sleep_2s", "--iterations", "2", "--timeout", "1", status=1)
         self.assertEqual(len(rows), 2)
         for r in rows:
             self.assertIn("run: ", r["error"])

@@ -18,7 +18,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import BOUND, ROOT, Daemon, DaemonTest, open_fds, slurp, wait_for
+from harness import BOUND, ROOT, Daemon, DaemonTest, open_fds, other_mounts, slurp, wait_for
 
 SOURCES = os.path.join(ROOT, "tests/integ/boxlite_sdk")
 NATIVE = "node_modules/@boxlite-ai/boxlite-linux-x64-gnu/boxlite.linux-x64-gnu.node"
@@ -91,7 +91,7 @@ class BoxliteSdk(DaemonTest):
     @classmethod
     def setUpClass(cls):
         cls.sdk = install_sdk()
-        cls.mounts_before = slurp("/proc/self/mounts")
+        cls.mounts_before = other_mounts()
         cls.token = secrets.token_urlsafe(32)
         with tempfile.NamedTemporaryFile("w", prefix="sbxd-test-token-", delete=False) as f:
             f.write(cls.token + "\n")

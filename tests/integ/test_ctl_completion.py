@@ -75,6 +75,8 @@ class Completion(CtlTest):
         self.assertEqual(self.words("inspect", "x"), [])
         self.assertEqual(self.words("cat", token, "/tmp/uni"), ["/tmp/unique-dir/"])
         self.assertEqual(self.words("cat", token, "/tmp/unique-dir/"), ["/tmp/unique-dir/the-file", "/tmp/unique-dir/x y"])
+        self.d.sh(token, "mkdir /tmp/odd; cd /tmp/odd; touch fine; touch 'title\x1b]0;x\x07' 'de\x7fl' 'tab\tbed'")
+        self.assertEqual(self.words("cat", token, "/tmp/odd/"), ["/tmp/odd/fine"], "what a terminal would obey")
         self.assertEqual(self.words("ls", f"{token}:/tmp/uni"), [f"{token}:/tmp/unique-dir/"])
         self.assertIn("/tmp/", self.words("grep", token, "pattern", "/t"))
         self.assertEqual(self.words("cp", "x", f"{token}:/tmp/unique-dir/t"), [f"{token}:/tmp/unique-dir/the-file"])

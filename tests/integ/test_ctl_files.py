@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 from ctl import CtlTest
-from harness import BUILD, slurp, wait_for
+from harness import BOUND, BUILD, slurp, wait_for
 from terminal import Terminal
 
 
@@ -25,6 +25,17 @@ def tree_of(root):
             what = os.readlink(path) if stat.S_ISLNK(kind) else slurp(path, "rb") if stat.S_ISREG(kind) else b""
             mode = 0 if stat.S_ISLNK(kind) else stat.S_IMODE(st.st_mode)
             found[os.path.relpath(path, os.fsencode(root))] = (kind, mode, what, st.st_mtime_ns // 10**9)
+    return found
+
+
+def links_of(pid):
+    """What its descriptors are."""
+    found = []
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            found.append(os.readlink(f"/proc/{pid}/fd/{name}"))
+        except FileNotFoundError:
+            pass  # closed meanwhile
     return found
 
 
@@ -43,6 +54,12 @@ class Files(CtlTest):
             f.write(data)
         os.chmod(path, mode)
         return path
+
+    def start(self, *args):
+        p = subprocess.Popen([f"{BUILD}/sbxctl", *args], env={**os.environ, "SBXD_SOCKET": self.d.socket})
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
+        return p
 
     def make_tree(self):
         self.write("t/a", b"hi\n")
@@ -154,12 +171,31 @@ class Files(CtlTest):
         box = self.box("interrupted")
         there = self.write("there", b"old")
         self.d.sh(box, "truncate -s 900000000 /tmp/large")
-        p = subprocess.Popen([f"{BUILD}/sbxctl", "cp", f"{box}:/tmp/large", there], env={**os.environ, "SBXD_SOCKET": self.d.socket})
+        p = self.start("cp", f"{box}:/tmp/large", there)
         wait_for("the copy to begin", lambda: len(os.listdir(self.dir)) > 1)
         p.send_signal(signal.SIGTERM)
         self.assertEqual(p.wait(30), 128 + signal.SIGTERM)
         self.assertEqual(os.listdir(self.dir), ["there"])
         self.assertEqual(slurp(there), "old")
+
+    def test_a_fifo_is_waited_for_as_long_as_nobody_interrupts(self):
+        box = self.box("fifo")
+        self.d.sh(box, "echo out > /tmp/f")
+        fifo = self.path("fifo")
+        os.mkfifo(fifo)
+        for args in ([fifo, f"{box}:/tmp/x"], [f"{box}:/tmp/f", fifo]):
+            p = self.start("cp", *args)
+            wait_for("its signals", lambda: any("signalfd" in link for link in links_of(p.pid)))
+            p.send_signal(signal.SIGINT)
+            self.assertEqual(p.wait(BOUND), 128 + signal.SIGINT, args)
+        p = self.start("cp", f"{box}:/tmp/f", fifo)
+        self.assertEqual(slurp(fifo), "out\n")
+        self.assertEqual(p.wait(BOUND), 0)
+        p = self.start("cp", fifo, f"{box}:/tmp/x")
+        with open(fifo, "w", encoding="ascii") as f:
+            f.write("in")
+        self.assertEqual(p.wait(BOUND), 0)
+        self.assertEqual(self.d.read(box, "/tmp/x").body, b"in")
 
     def test_progress_is_for_terminals(self):
         box = self.box("progress")

@@ -231,6 +231,26 @@ class OfAnotherUser(unittest.TestCase):
             p.wait(BOUND)
             shutil.rmtree(runtime, ignore_errors=True)
 
+    def test_root_connects_to_nothing_that_a_user_points_at(self):
+        """To a worker's socket it would be a new sbxd; and what root may reach, that user may not."""
+        base = tempfile.mkdtemp(prefix="sbxd-test-")  # root's alone
+        self.addCleanup(shutil.rmtree, base)
+        instance = f"t{os.getpid()}-link"
+        runtime = f"/tmp/sbxd-{self.UID}-{instance}"
+        self.addCleanup(shutil.rmtree, runtime, ignore_errors=True)
+        os.makedirs(f"{runtime}/workers")
+        os.symlink(f"{base}/socket", f"{runtime}/sbxd.sock")
+        for path in (f"{runtime}/sbxd.sock", f"{runtime}/workers", runtime):
+            os.lchown(path, self.UID, self.UID)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
+            s.bind(f"{base}/socket")
+            s.listen()
+            s.setblocking(False)
+            r = subprocess.run([f"{BUILD}/sbxctl", "gc", "--json", "--dry-run", "--instance", instance], capture_output=True, text=True, timeout=BOUND)
+            (found,) = json.loads(r.stdout)["instances"]
+            self.assertEqual((found["verdict"], found["uid"]), ("dead", self.UID))
+            self.assertRaises(BlockingIOError, s.accept)
+
 
 class Doctor(unittest.TestCase):
     def findings(self, *args, status, env=None, ctl=f"{BUILD}/sbxctl"):

@@ -238,6 +238,13 @@ class TappedSocket(socket.socket):
             self.tap.sent(memoryview(data)[:n])
         return n
 
+    def sendmsg(self, buffers, *rest):
+        data = b"".join(buffers)
+        n = super().sendmsg([data], *rest)
+        if self.tap:
+            self.tap.sent(data[:n])
+        return n
+
     def recv(self, n, flags=0):
         data = super().recv(n, flags)
         if self.tap and n and not flags & socket.MSG_PEEK:

@@ -13,6 +13,7 @@ static void test_find_by_name(void **state)
 	(void)state;
 	assert_non_null(driver_find("namespace"));
 	assert_string_equal(driver_find("namespace")->name, "namespace");
+	assert_non_null(driver_find("boxlite"));
 	assert_null(driver_find("auto"));
 	assert_null(driver_find(""));
 }

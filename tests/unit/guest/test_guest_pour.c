@@ -87,6 +87,61 @@ static void test_others_come_between(void **state)
 	scratch_remove(&s);
 }
 
+/* What was poured and then written along with what was copied has been consumed, too. */
+static void test_credit_comes_back_when_others_come_between(void **state)
+{
+	struct drive *d = drive_of(state);
+	uint8_t *data = pattern(SIZE, 5);
+	struct scratch s;
+	uint32_t channel;
+	size_t at = 0;
+
+	scratch_make(&s);
+	channel = drive_write_start(d, scratch_path(&s, "file"), SIZE, 0, 0644);
+	while (at + 200001 < SIZE) {
+		uint32_t other;
+
+		drive_feed_by(d, channel, data + at, 200000, AGENT_DATA_MAX);
+		drive_ping(d);
+		other = drive_write_start(d, scratch_path(&s, "other"), 1, 0, 0644);
+		drive_feed_by(d, channel, data + at + 200000, 1, 1);
+		drive_close(d, other);
+		(void)drive_wait(d, other);
+		at += 200001;
+		/* Less than a portion of it may wait for more. */
+		assert_true(drive_reply(d, channel)->allowance > AGENT_WINDOW * 3 / 4);
+	}
+	drive_feed_by(d, channel, data + at, SIZE - at, AGENT_DATA_MAX);
+	drive_eof(d, channel);
+	assert_written(d, channel, scratch_path(&s, "file"), data, SIZE);
+	free(data);
+	scratch_remove(&s);
+}
+
+/* The rest of a frame whose file could not be written is not the next one's. */
+static void test_rest_of_a_failed_file_is_nobodys(void **state)
+{
+	struct drive *d = drive_of(state);
+	uint8_t *data = pattern(SIZE, 6);
+	uint8_t head[AGENT_HEAD_LEN];
+	uint32_t channels[2];
+	struct scratch s;
+
+	scratch_make(&s);
+	channels[0] = drive_write_start(d, scratch_path(&s, "short"), 10, 0, 0644);
+	channels[1] = drive_write_start(d, scratch_path(&s, "file"), UINT64_MAX, 0, 0644);
+	agent_put_head(head, AGENT_DATA, 0, AGENT_STDIN, channels[0], 200000);
+	drive_write(d, head, sizeof(head));
+	drive_write(d, data, 1000);
+	assert_failed(drive_wait(d, channels[0]), AGENT_E_INVALID);
+	drive_write(d, data + 1000, 199000);
+	drive_feed_by(d, channels[1], data, SIZE, AGENT_DATA_MAX);
+	drive_eof(d, channels[1]);
+	assert_written(d, channels[1], scratch_path(&s, "file"), data, SIZE);
+	free(data);
+	scratch_remove(&s);
+}
+
 /* Until the guest has read all that was sent: TIOCOUTQ counts what it has not. */
 static void drive_await_read(const struct drive *d)
 {
@@ -173,6 +228,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    GUEST_TEST(test_frames_of_any_length),
 	    GUEST_TEST(test_others_come_between),
+	    GUEST_TEST(test_credit_comes_back_when_others_come_between),
+	    GUEST_TEST(test_rest_of_a_failed_file_is_nobodys),
 	    GUEST_TEST(test_frame_that_comes_in_pieces),
 	    GUEST_TEST(test_what_is_not_whole_is_nothing),
 	};

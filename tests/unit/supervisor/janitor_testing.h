@@ -7,6 +7,7 @@
  *   image "bad"       refused, every time
  *   image "bad-once"  refused, then prepared
  *   image "dies-N"    the janitor dies over it N times, then it is prepared
+ *   image "slow"      the janitor says several times that it is at it, then it is prepared
  *   runtime_dir "unclean"  cleanups fail
  */
 #ifndef SBXD_TESTS_UNIT_SUPERVISOR_JANITOR_TESTING_H
@@ -60,6 +61,10 @@ static inline void janitor_do_prepare(const struct ctl_msg *m, struct ctl_done *
 	times = orders_like(log, line);
 	if (!strncmp(image, "dies-", 5) && times <= atoi(image + 5))
 		_exit(91);
+	for (int i = 0; !strcmp(image, "slow") && i < 3; i++) {
+		if (ctl_send(CTL_FD_CONTROL, CTL_BUSY, m->head.seq, 0, NULL, NULL, 0, -1) < 0)
+			_exit(94);
+	}
 	if (!strcmp(image, "bad") || (!strcmp(image, "bad-once") && times == 1)) {
 		done->code = ENOENT;
 		(void)snprintf(done->text, sizeof(done->text), "no image %s, try %d", image, times);

@@ -92,6 +92,18 @@ static void test_each_image_has_its_own(void **state)
 	assert_int_equal(s->image_count, 2);
 }
 
+/* A janitor that says that it is at it has not answered, and is not asked again. */
+static void test_a_slow_one_is_waited_for(void **state)
+{
+	struct sbxd *s = *state;
+	struct answer a;
+
+	need(s, "slow", &a);
+	stage_until(s, a.calls);
+	assert_prepared(&a, "slow");
+	assert_int_equal(orders_like(s->state_dir, "prepare slow"), 1);
+}
+
 static void test_failure_reaches_all_and_is_not_kept(void **state)
 {
 	struct sbxd *s = *state;
@@ -252,6 +264,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 	    staged(test_prepared_once_for_all_who_wait),
 	    staged(test_each_image_has_its_own),
+	    staged(test_a_slow_one_is_waited_for),
 	    staged(test_failure_reaches_all_and_is_not_kept),
 	    staged(test_asked_for_again_from_within),
 	    staged(test_a_janitor_that_dies_is_replaced),

@@ -61,6 +61,7 @@ static const struct promise {
     {"/v1/images/sha256%3Aab", "sha256:ab", IN(HTTP_GET) | IN(HTTP_HEAD), api_get_image,
 	"GET, HEAD, DELETE"},
     {"/v1/images/sha256:ab", "sha256:ab", IN(HTTP_DELETE), api_remove_image, "GET, HEAD, DELETE"},
+    {"/v1/images/sha256%3Aab", "sha256:ab", IN(HTTP_DELETE), api_remove_image, "GET, HEAD, DELETE"},
     {"/v1/images/prune", "", IN(HTTP_POST), api_prune_images, "GET, HEAD, POST, DELETE"},
     {"/v1/images/prune", "prune", IN(HTTP_GET) | IN(HTTP_HEAD), api_get_image,
 	"GET, HEAD, POST, DELETE"},

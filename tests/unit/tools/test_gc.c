@@ -162,9 +162,22 @@ static void test_removal(void **state)
 	gc_free(&list);
 }
 
+/* What cannot be looked at is not dead. */
+static void test_one_whose_user_nobody_can_be(void **state)
+{
+	struct gc_instance i = {.uid = (uid_t)-1, .name = "none"};
+
+	(void)state;
+	(void)snprintf(i.paths.shm_name, sizeof(i.paths.shm_name), "/sbxd-test-none-%d", getpid());
+	gc_judge(&i);
+	assert_int_equal(i.verdict, GC_UNKNOWN);
+	assert_true(i.has_table);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_one_whose_user_nobody_can_be),
 	    cmocka_unit_test_setup_teardown(test_a_worker_that_lives, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_a_pid_that_another_has_now, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_one_that_is_supervised, set_up, tear_down),

@@ -82,6 +82,7 @@ static const struct {
     {CTL_FINISH, sizeof(struct ctl_prepare), "qemu.accel=tcg", false, "finish"},
     {CTL_IMAGE, sizeof(struct ctl_image), "images.cache_mib=1", true, "image"},
     {CTL_PROGRESS, sizeof(struct ctl_progress), NULL, false, "progress"},
+    {CTL_BUSY, 0, NULL, false, "busy"},
     {CTL_DONE, sizeof(struct ctl_done), NULL, false, "done"},
     {CTL_DONE, sizeof(struct ctl_done), "A=B", true, "done"}, /* it may bring both */
 };

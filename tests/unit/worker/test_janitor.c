@@ -268,6 +268,37 @@ static void test_sweep_counts_what_should_live_and_does_not(void **state)
 	assert_true(has_box(1) && has_box(2));
 }
 
+/* A start that fails leaves what the last supervisor's boxes need. */
+static void test_a_driver_that_cannot_keeps_its_boxes(void **state)
+{
+	FD_SCOPED int prepared = memfd_create("prepared", MFD_CLOEXEC);
+	struct ctl_done done;
+	struct ctl_msg m;
+
+	(void)state;
+	add_box(6, true);
+	fill(&m, CTL_PREPARE, "auto");
+	(void)snprintf(m.body.prepare.image, sizeof(m.body.prepare.image), "/nowhere/at/all");
+	handle(&m, prepared, &done);
+	assert_int_not_equal(done.code, 0);
+	assert_true(has_box(6));
+}
+
+/* One that was reserved before `auto` was decided. */
+static void test_cleanup_whatever_driver_it_was(void **state)
+{
+	struct ctl_done done;
+	struct ctl_msg m;
+
+	(void)state;
+	add_box(5, false);
+	fill(&m, CTL_CLEANUP, "auto");
+	box_name(m.body.cleanup.name, 5);
+	handle(&m, -1, &done);
+	assert_int_equal(done.code, 0);
+	assert_false(has_box(5));
+}
+
 /* ---- the process ---- */
 
 static pid_t spawn_janitor(int *control)
@@ -478,6 +509,8 @@ int main(void)
 	    cmocka_unit_test(test_auto_picks_a_driver),
 	    cmocka_unit_test(test_cleanup_refuses_a_foreign_name),
 	    TRACES(test_sweep_keeps_what_it_is_told),
+	    TRACES(test_a_driver_that_cannot_keeps_its_boxes),
+	    TRACES(test_cleanup_whatever_driver_it_was),
 	    TRACES(test_sweep_counts_what_should_live_and_does_not),
 	    cmocka_unit_test(test_process_answers_in_order_and_ends),
 	    TRACES(test_a_second_janitor_waits_for_its_turn),

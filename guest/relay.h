@@ -1,0 +1,20 @@
+/*
+ * relay: sbx-guest where its streams are a program's standard input and output that carry text
+ * only, as those of a BoxLite box do: what is no UTF-8 would come out as another character.
+ *
+ *   sbx-guest relay [HELPER]
+ *
+ * Towards the guest the stream is as always. What the guest sends is base64 (RFC 4648): each piece
+ * of it is whole, padding included, and the next follows at once.
+ */
+#ifndef SBXD_GUEST_RELAY_H
+#define SBXD_GUEST_RELAY_H
+
+/*
+ * Splits the process in two: the caller goes on in the child as the guest, with the program at
+ * `helper` (NULL: none) as descriptor 3; the other half encodes what the guest writes, ends with
+ * it, and with its exit status. 0 or -errno.
+ */
+int relay_enter(const char *helper);
+
+#endif
