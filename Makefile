@@ -142,6 +142,7 @@ WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worke
 	worker/files_query.c worker/files_read.c worker/files_remove.c worker/files_tar.c worker/files_upload.c \
 	worker/files_walk.c worker/files_write.c \
 	worker/image_order.c \
+	worker/image_order_remove.c \
 	worker/janitor.c worker/offline.c worker/op.c worker/report.c worker/route.c \
 	worker/run.c worker/run_buffer.c worker/run_request.c worker/run_stream.c worker/service.c \
 	worker/tar_in.c worker/tar_in_member.c worker/tar_out.c
@@ -167,6 +168,7 @@ SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_bo
 	supervisor/client_reply.c supervisor/client_stream.c supervisor/client_tcp.c supervisor/driver_start.c \
 	supervisor/idempotency.c \
 	supervisor/image_job.c \
+	supervisor/image_job_run.c \
 	supervisor/image_wait.c \
 	supervisor/images.c supervisor/janitor_link.c supervisor/lifecycle.c \
 	supervisor/listen.c supervisor/listen_tcp.c supervisor/listen_unix.c supervisor/make_request.c \

@@ -2,65 +2,29 @@
  * image_job: orders about the image store. Runs in sbxd; when sbxd dies, the processes see their
  * control socket end and exit, and what they were making is removed by the next one.
  */
-#include "supervisor/image_job.h"
+#include "supervisor/image_job_int.h"
 
 #include <bsd/string.h>
-#include <bsd/sys/queue.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lib/clock.h"
-#include "lib/fault.h"
 #include "lib/fd.h"
 #include "lib/image_ref.h"
 #include "lib/log.h"
 #include "lib/proc.h"
 #include "supervisor/images.h"
 #include "supervisor/sbxd.h"
-#include "supervisor/spawn.h"
 #include "wire/json.h"
 
 #define JOBS_MAX 64 /* that run or wait */
 #define JOBS_AT_ONCE 8
 #define PULLS_AT_ONCE 2
 #define RESULT_MAX (4L * 1024 * 1024)
-#define PULL_SLACK                                                                                \
-	(60 * NS_PER_S)		    /* past its own bound: for locks, and to write it to the disk \
-				     */
-#define OTHER_TIME (300 * NS_PER_S) /* deleting takes a while */
-
-struct job_hook {
-	TAILQ_ENTRY(job_hook) link;
-	struct image_hook hook;
-};
-
-struct image_job {
-	TAILQ_ENTRY(image_job) link;
-	struct sbxd *s;
-	enum ctl_image_op op;
-	char image[128];
-	char normal[IMAGE_NORMAL_LEN]; /* of a pull: those that mean the same are one */
-	bool running;
-	bool answered;
-	struct ctl_done done;
-	int pidfd;
-	int ctl;
-	int result; /* memfd */
-	struct loop_watch pid_watch;
-	struct loop_watch ctl_watch;
-	struct loop_timer timer;
-	struct ctl_progress progress;
-	TAILQ_HEAD(, job_hook) hooks;
-};
-
 struct image_jobs {
 	TAILQ_HEAD(, image_job) list; /* in the order of their arrival */
 	uint32_t count;
@@ -138,7 +102,7 @@ static void name_failure(struct image_job *j)
 		log_warn("images: %s", j->done.text);
 }
 
-static void job_end(struct image_job *j)
+void image_job_end(struct image_job *j)
 {
 	struct sbxd *s = j->s;
 
@@ -156,147 +120,11 @@ static void job_end(struct image_job *j)
 	start_waiting(s);
 }
 
-static void set_done(struct image_job *j, int code, const char *text)
+void image_job_set_done(struct image_job *j, int code, const char *text)
 {
 	j->answered = true;
 	j->done = (struct ctl_done){.code = code};
 	(void)strlcpy(j->done.text, text, sizeof(j->done.text));
-}
-
-/* ---- one that runs ---- */
-
-static void on_exit_event(struct loop *l, struct loop_watch *watch, uint32_t events)
-{
-	struct image_job *j = LOOP_OWNER(watch, struct image_job, pid_watch);
-	struct sbxd *s = j->s;
-	char how[96];
-	char text[160];
-
-	(void)l;
-	(void)events;
-	spawn_describe(spawn_reap(j->pidfd), how, sizeof(how));
-	if (!j->answered) {
-		(void)snprintf(text, sizeof(text), "the process at it %s", how);
-		set_done(j, EIO, text);
-	}
-	job_end(j);
-	sbxd_settle(s);
-}
-
-static void tell_progress(struct image_job *j, const struct ctl_progress *p)
-{
-	struct job_hook *h;
-	struct job_hook *next;
-
-	j->progress = *p;
-	TAILQ_FOREACH_SAFE (h, &j->hooks, link, next) {
-		if (h->hook.progress)
-			h->hook.progress(j->s, h->hook.ctx, p);
-	}
-}
-
-/* Its answer counts; its end is awaited, so that nothing of it is left when somebody is told. */
-static void on_message(struct loop *l, struct loop_watch *watch, uint32_t events)
-{
-	static uint8_t packet[CTL_MSG_MAX]; /* one thread, used within this call only */
-	struct image_job *j = LOOP_OWNER(watch, struct image_job, ctl_watch);
-	struct ctl_msg m;
-	int rc = ctl_recv(j->ctl, packet, &m);
-
-	(void)events;
-	if (rc == -EAGAIN)
-		return;
-	if (rc <= 0) {
-		loop_del(l, &j->ctl_watch);
-		if (!j->answered)
-			(void)proc_signal(j->pidfd, SIGKILL); /* its exit ends the order */
-		return;
-	}
-	if (m.head.type == CTL_DONE && !j->answered) {
-		j->answered = true;
-		j->done = m.body.done;
-	} else if (m.head.type == CTL_PROGRESS && !j->answered) {
-		tell_progress(j, &m.body.progress);
-	}
-	fd_close(&m.fd);
-}
-
-static void on_timer(struct loop *l, struct loop_timer *t)
-{
-	struct image_job *j = LOOP_OWNER(t, struct image_job, timer);
-	struct sbxd *s = j->s;
-
-	(void)l;
-	if (j->pidfd >= 0) {
-		if (!j->answered)
-			set_done(j, ETIMEDOUT, "it did not end in time");
-		(void)proc_signal(j->pidfd, SIGKILL); /* its exit ends the order */
-		return;
-	}
-	job_end(j); /* it could not be started */
-	sbxd_settle(s);
-}
-
-static int run(struct image_job *j)
-{
-	static const char *const argv[] = {"sbx-worker", "image", NULL};
-	struct sbxd *s = j->s;
-	FD_SCOPED int theirs = -1;
-	struct ctl_image body = {.op = j->op};
-	struct spawned child;
-	int pair[2];
-	int rc;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
-		return -errno;
-	j->ctl = pair[0];
-	theirs = pair[1];
-	j->result = memfd_create("sbxd-images", MFD_CLOEXEC);
-	if (j->result < 0)
-		return -errno;
-	rc = spawn_process(
-	    s->worker_path, argv, (const int[SPAWN_FDS]){theirs, -1, -1, -1, -1, -1}, &child);
-	if (rc < 0)
-		return rc;
-	j->pidfd = child.pidfd;
-	sbxd_fill_site(s, &body.site);
-	(void)strlcpy(body.image, j->image, sizeof(body.image));
-	rc = loop_add(s->loop, &j->pid_watch, j->pidfd, EPOLLIN, on_exit_event);
-	if (rc == 0)
-		rc = loop_add(s->loop, &j->ctl_watch, j->ctl, EPOLLIN, on_message);
-	if (rc == 0)
-		rc = loop_timer_set(s->loop, &j->timer,
-		    loop_now(s->loop) + (j->op == CTL_IMAGE_PULL
-						? s->config.images_pull_timeout_ns + PULL_SLACK
-						: OTHER_TIME),
-		    on_timer);
-	if (rc == 0)
-		rc = ctl_send(j->ctl, CTL_IMAGE, 1, 0, &body, buf_head(&s->options), s->options.len,
-		    j->result);
-	FAULT_POINT("sbxd.image.ordered");
-	return rc;
-}
-
-static void run_or_fail(struct image_job *j)
-{
-	int rc;
-
-	j->running = true;
-	if (j->op != CTL_IMAGE_LIST)
-		images_let_go(j->s);
-	rc = run(j);
-	if (rc == 0)
-		return;
-	set_done(j, -rc, "the process for it could not be started");
-	if (j->pidfd >= 0) {
-		(void)proc_signal(j->pidfd, SIGKILL);
-		(void)spawn_reap(j->pidfd); /* it has begun nothing: it ends at once */
-		loop_del(j->s->loop, &j->pid_watch);
-		fd_close(&j->pidfd);
-	}
-	/* Told from the loop, as ever. */
-	if (loop_timer_set(j->s->loop, &j->timer, loop_now(j->s->loop), on_timer) < 0)
-		log_error("no memory to tell that %s cannot be had", j->image);
 }
 
 static void start_waiting(struct sbxd *s)
@@ -318,7 +146,7 @@ static void start_waiting(struct sbxd *s)
 			continue;
 		running++;
 		pulls += pull;
-		run_or_fail(j);
+		image_job_start(j);
 	}
 }
 
@@ -427,11 +255,11 @@ void image_jobs_cancel(struct sbxd *s)
 	s->image_jobs->canceled = true;
 	TAILQ_FOREACH_SAFE (j, &s->image_jobs->list, link, next) {
 		if (!j->answered)
-			set_done(j, ECANCELED, "sbxd is shutting down");
+			image_job_set_done(j, ECANCELED, "sbxd is shutting down");
 		if (j->pidfd >= 0) /* its exit ends the order */
 			(void)proc_signal(j->pidfd, SIGKILL);
 		else
-			job_end(j);
+			image_job_end(j);
 	}
 }
 

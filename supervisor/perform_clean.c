@@ -19,8 +19,6 @@
 #include "supervisor/sbxd.h"
 #include "wire/rendezvous.h"
 
-#define DRIVER_AUTO "auto" /* as configured: which it is, is not known yet */
-
 /* Takes the scope lock that its dead worker may have held, and makes the slot's page usable again.
  */
 static bool recover_slot(struct sbxd *s, uint32_t slot, char *why, size_t size)
@@ -83,10 +81,9 @@ void perform_clean(struct sbxd *s, const struct pool_action *a)
 		order.box_pid = work.box_pid;
 		order.box_start = work.box_start;
 	}
-	/* Never published, or before there was a driver: never started, so nothing of it is to be
-	 * recovered. Nor may it be: a successor that finds the slot free does not look at the lock
-	 * in which we died. */
-	if (order.name[0] == '\0' || !strcmp(order.site.driver, DRIVER_AUTO)) {
+	/* Never published: never started, so nothing of it is to be recovered. Nor may it be: a
+	 * successor that finds the slot free does not look at the lock in which we died. */
+	if (order.name[0] == '\0') {
 		pool_cleaned(s->pool, loop_now(s->loop), a->slot, a->generation, true, "");
 		return;
 	}

@@ -1,0 +1,46 @@
+/* image_job_int: what the files of orders about images share among themselves. */
+#ifndef SBXD_SUPERVISOR_IMAGE_JOB_INT_H
+#define SBXD_SUPERVISOR_IMAGE_JOB_INT_H
+
+#include <bsd/sys/queue.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/image_ref.h"
+#include "lib/loop.h"
+#include "supervisor/image_job.h"
+
+struct job_hook {
+	TAILQ_ENTRY(job_hook) link;
+	struct image_hook hook;
+};
+
+struct image_job {
+	TAILQ_ENTRY(image_job) link;
+	struct sbxd *s;
+	enum ctl_image_op op;
+	char image[128];
+	char normal[IMAGE_NORMAL_LEN]; /* of a pull: those that mean the same are one */
+	bool running;
+	bool answered;
+	struct ctl_done done;
+	int pidfd;
+	int ctl;
+	int result; /* memfd */
+	struct loop_watch pid_watch;
+	struct loop_watch ctl_watch;
+	struct loop_timer timer;
+	struct ctl_progress progress;
+	TAILQ_HEAD(, job_hook) hooks;
+};
+
+/* Starts its process. Whatever happens, image_job_end() follows, later, from the loop. */
+void image_job_start(struct image_job *j);
+
+/* How it ended, in our own words. */
+void image_job_set_done(struct image_job *j, int code, const char *text);
+
+/* Its process is gone: whoever waits is told, and it is no more. */
+void image_job_end(struct image_job *j);
+
+#endif

@@ -1,0 +1,20 @@
+/* image_order_int: what the orders about images have in common. */
+#ifndef SBXD_WORKER_IMAGE_ORDER_INT_H
+#define SBXD_WORKER_IMAGE_ORDER_INT_H
+
+#include "drivers/driver.h"
+#include "wire/control.h"
+#include "wire/json.h"
+
+struct image_job {
+	const struct driver_site *site;
+	const struct ctl_image *order;
+	struct json_out *result;
+};
+
+/* image_order_remove.c: CTL_IMAGE_REMOVE, _PRUNE and _SWEEP. 0 or -errno with *err. */
+int image_order_remove(const struct image_job *job, struct err *err);
+int image_order_prune(const struct image_job *job, struct err *err);
+int image_order_sweep(const struct image_job *job, struct err *err);
+
+#endif
