@@ -15,7 +15,8 @@
 #include "tests/drivers/agent_client.h"
 #include "tests/drivers/host_state.h"
 
-#define FIXTURE_WAIT_MS 60000 /* for what takes milliseconds, or on an emulated processor seconds */
+#define FIXTURE_WAIT_MS 60000 /* for what takes milliseconds, or on an emulated processor seconds \
+			       */
 
 struct fixture {
 	const struct driver *driver;
