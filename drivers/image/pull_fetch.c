@@ -20,8 +20,9 @@
 #define ARGS_MAX 16
 #define SOURCE_MAX 512
 #define STALL_NS (60 * NS_PER_S) /* nothing came for so long: it will not go on */
-#define UNPACKED_FACTOR 3 /* what packed layers take when both they and the root are there, about \
-			   */
+#define UNPACKED_FACTOR                                                           \
+	3 /* what packed layers take when both they and the root are there, about \
+	   */
 
 struct args {
 	const char *argv[ARGS_MAX];
