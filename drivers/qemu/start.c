@@ -192,6 +192,11 @@ static int start_run(struct start *s, struct err *err)
 
 	if (disk < 0)
 		return err_sys(err, errno, "read the image's disk %s", s->plan->disk);
+	store_touch(s->plan->disk);
+	store_touch(s->plan->modules);
+	/* Of the kernel only what was unpacked is ours. */
+	if (!strncmp(s->plan->kernel, s->site->state_dir, strlen(s->site->state_dir)))
+		store_touch(s->plan->kernel);
 	if (s->plan->flags & QEMU_F_TEMPLATES)
 		return start_from_template(s, &m, err);
 	memory = memfd_create("memory", MFD_CLOEXEC);

@@ -21,8 +21,8 @@
 #include "drivers/driver.h"
 #include "drivers/qemu/plan.h"
 
-#define STORE_KEY (DIGEST_LEN + 1) /* 16 bytes of a digest in hex, and a NUL */
-#define STORE_UNUSED_S (7 * 86400) /* after that an entry is removed */
+#define STORE_KEY (DIGEST_LEN + 1)  /* 16 bytes of a digest in hex, and a NUL */
+#define STORE_UNUSED_S (30 * 86400) /* after that an entry is removed */
 
 struct store_entry {
 	char path[QEMU_PATH];	  /* its own name */
@@ -51,6 +51,9 @@ int store_keep(struct store_entry *e, struct err *err);
 
 /* Removes what lies at e->new_path. */
 void store_give_up(struct store_entry *e);
+
+/* Notes that what lies there is in use. */
+void store_touch(const char *path);
 
 /* It is damaged: it is not found again. */
 void store_discard(struct store_entry *e);

@@ -16,7 +16,9 @@
 #include "tests/drivers/host_state.h"
 #include "tests/drivers/target.h"
 
-#define FIXTURE_WAIT_MS 10000 /* for what takes milliseconds; only a failure takes this long */
+#define FIXTURE_WAIT_MS                                                           \
+	60000 /* for what takes milliseconds, or on an emulated processor seconds \
+	       */
 
 struct fixture {
 	const struct target *target;
