@@ -32,9 +32,7 @@
 #define JOBS_AT_ONCE 8
 #define PULLS_AT_ONCE 2
 #define RESULT_MAX (4L * 1024 * 1024)
-#define PULL_SLACK                                                                                \
-	(60 * NS_PER_S)		    /* past its own bound: for locks, and to write it to the disk \
-				     */
+#define PULL_SLACK (60 * NS_PER_S)  /* past its own bound, for locks and the disk */
 #define OTHER_TIME (300 * NS_PER_S) /* deleting takes a while */
 
 struct job_hook {

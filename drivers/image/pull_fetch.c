@@ -20,9 +20,7 @@
 #define ARGS_MAX 16
 #define SOURCE_MAX 512
 #define STALL_NS (60 * NS_PER_S) /* nothing came for so long: it will not go on */
-#define UNPACKED_FACTOR                                                           \
-	3 /* what packed layers take when both they and the root are there, about \
-	   */
+#define UNPACKED_FACTOR 3	 /* packed layers, and the root that is made of them, about */
 
 struct args {
 	const char *argv[ARGS_MAX];
