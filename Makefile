@@ -82,6 +82,32 @@ DRIVER_SRC := drivers/driver_site.c \
 	drivers/namespace/probe.c drivers/namespace/rootfs.c drivers/namespace/site.c drivers/namespace/start.c \
 	drivers/namespace/start_setup.c \
 	drivers/namespace/sweep.c drivers/namespace/userns.c drivers/registry.c \
+	drivers/qemu/args.c \
+	drivers/qemu/boot.c \
+	drivers/qemu/child.c \
+	drivers/qemu/child_root.c \
+	drivers/qemu/cpio.c \
+	drivers/qemu/driver.c \
+	drivers/qemu/image.c \
+	drivers/qemu/kernel.c \
+	drivers/qemu/kernel_find.c \
+	drivers/qemu/launch.c \
+	drivers/qemu/lz4.c \
+	drivers/qemu/machine.c \
+	drivers/qemu/modules.c \
+	drivers/qemu/opens.c \
+	drivers/qemu/plan.c \
+	drivers/qemu/prepare.c \
+	drivers/qemu/probe.c \
+	drivers/qemu/program.c \
+	drivers/qemu/qmp.c \
+	drivers/qemu/site.c \
+	drivers/qemu/start.c \
+	drivers/qemu/store.c \
+	drivers/qemu/sweep.c \
+	drivers/qemu/talk.c \
+	drivers/qemu/template.c \
+	drivers/qemu/template_make.c \
 	lib/digest.c
 BOXLITE_SRC := \
 	drivers/boxlite/errors.c \
@@ -101,7 +127,9 @@ BOXLITE_SRC := \
 	drivers/boxlite/program/text64.c
 WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worker/agent_pipe.c \
 	worker/agent_pour.c worker/arg_limits.c \
-	worker/boot.c worker/box.c worker/box_adopt.c worker/box_check.c worker/box_end.c worker/box_stop.c \
+	worker/boot.c worker/box.c worker/box_adopt.c worker/box_check.c worker/box_end.c \
+	worker/box_park.c \
+	worker/box_stop.c \
 	worker/command_request.c worker/confine.c worker/confine_filter.c worker/conn.c worker/conn_body.c \
 	worker/conn_open.c worker/conn_reply.c worker/conn_upgrade.c worker/conn_ws.c worker/control_link.c \
 	worker/coro.c worker/exec.c worker/exec_api.c worker/exec_attach.c worker/exec_keep.c \
@@ -153,7 +181,10 @@ SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_bo
 GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_path.c guest/file_pour.c \
 	guest/file_read.c guest/file_sync.c guest/file_target.c guest/file_write.c guest/kill.c guest/mux.c \
 	guest/mux_input.c guest/mux_receive.c guest/out.c guest/path.c guest/relay.c guest/shim.c guest/shim_run.c guest/sink.c \
-	guest/stop.c guest/sys_clone.c guest/text.c guest/tree.c guest/users.c
+	guest/stop.c guest/sys_clone.c guest/text.c guest/tree.c guest/users.c \
+	guest/vm.c \
+	guest/vm_root.c \
+	guest/vm_wake.c
 FILES_SRC := guest/files/emit.c guest/files/glob.c guest/files/grep.c guest/files/ignore.c guest/files/lines.c \
 	guest/files/list.c guest/files/match.c guest/files/options.c guest/files/pack.c guest/files/pack_file.c \
 	guest/files/pack_links.c guest/files/regex.c guest/files/remove.c guest/files/root.c guest/files/unpack.c \
@@ -170,9 +201,8 @@ CTL_SRC := tools/answer.c \
 	tools/cli_print.c tools/cli_progress.c tools/cli_ps.c tools/cli_run.c tools/cli_search.c tools/cli_session.c \
 	tools/cli_shm.c tools/cli_show.c tools/cli_signals.c tools/cli_stream.c tools/cli_table.c \
 	tools/cli_terminal.c tools/cli_token.c tools/cli_transfer.c tools/cli_unpack.c tools/cli_view.c \
-	tools/doctor_access.c tools/doctor_cgroup.c tools/doctor_host.c \
-	tools/doctor_images.c \
-	tools/doctor_kernel.c tools/doctor_left.c \
+	tools/dial.c tools/doctor_access.c tools/doctor_cgroup.c tools/doctor_host.c \
+	tools/doctor_images.c tools/doctor_kernel.c tools/doctor_left.c \
 	tools/doctor_programs.c tools/gc_find.c tools/gc_holders.c tools/gc_judge.c tools/gc_remove.c \
 	tools/host_cgroup.c tools/host_cgroup_held.c \
 	tools/host_program.c tools/httpc.c tools/httpc_send.c tools/sbxctl.c tools/top_text.c tools/ws_client.c
@@ -182,7 +212,34 @@ TOP_SRC := tools/sbxtop.c tools/top_act.c tools/top_app.c tools/top_batch.c tool
 	tools/top_model.c tools/top_options.c tools/top_panel.c tools/top_prompt.c tools/top_replay.c tools/top_rows.c \
 	tools/top_screen.c tools/top_session.c tools/top_settings.c tools/top_summary.c tools/top_table.c \
 	tools/top_text.c tools/top_view.c
-TOP_NEEDS := tools/answer.c tools/cli_call.c tools/cli_print.c tools/cli_view.c tools/httpc.c tools/httpc_send.c
+TOP_NEEDS := tools/answer.c tools/cli_call.c tools/cli_print.c tools/cli_view.c tools/dial.c tools/httpc.c tools/httpc_send.c
+
+MCP_SRC := tools/mcp.c \
+	tools/mcp_args.c \
+	tools/mcp_ask.c \
+	tools/mcp_box.c \
+	tools/mcp_call.c \
+	tools/mcp_clip.c \
+	tools/mcp_host.c \
+	tools/mcp_http.c \
+	tools/mcp_lines.c \
+	tools/mcp_methods.c \
+	tools/mcp_options.c \
+	tools/mcp_progress.c \
+	tools/mcp_result.c \
+	tools/mcp_rpc.c \
+	tools/mcp_say.c \
+	tools/mcp_scope.c \
+	tools/mcp_stdio.c \
+	tools/mcp_tool_edit.c \
+	tools/mcp_tool_file.c \
+	tools/mcp_tool_find.c \
+	tools/mcp_tool_host.c \
+	tools/mcp_tool_run.c \
+	tools/mcp_tools.c \
+	tools/mcp_versions.c \
+	tools/sbx_mcp.c
+MCP_NEEDS := tools/answer.c tools/cli_stream.c tools/dial.c
 
 SIM_SRC := tests/sim/actors.c tests/sim/check.c tests/sim/clients.c tests/sim/ledger.c tests/sim/made.c \
 	tests/sim/main.c tests/sim/schedule.c tests/sim/shadow.c tests/sim/shell.c tests/sim/successor.c \
@@ -192,7 +249,9 @@ BENCH_SRC := tools/bench_acquire.c tools/bench_base.c tools/bench_box.c tools/be
 	tools/bench_client.c tools/bench_compare.c tools/bench_counter.c tools/bench_daemon.c tools/bench_dir.c \
 	tools/bench_end.c tools/bench_events.c tools/bench_exec.c tools/bench_fault.c tools/bench_files.c \
 	tools/bench_flat.c tools/bench_fleet.c tools/bench_http.c tools/bench_keeper.c tools/bench_limits.c \
-	tools/bench_options.c tools/bench_peer.c tools/bench_plan.c tools/bench_plot.c tools/bench_ratios.c tools/bench_recovery.c \
+	tools/bench_options.c tools/bench_peer.c tools/bench_plan.c tools/bench_plot.c \
+	tools/bench_qemu.c \
+	tools/bench_ratios.c tools/bench_recovery.c \
 	tools/bench_restart.c tools/bench_row.c tools/bench_rows.c tools/bench_run.c tools/bench_samples.c tools/bench_scale.c \
 	tools/bench_summarize.c tools/bench_summary.c tools/bench_table.c tools/bench_tar.c tools/bench_top.c \
 	tools/bench_turn.c tools/bench_turns.c tools/sbxbench.c
@@ -205,7 +264,7 @@ SBXD_SRC := $(SUPERVISOR_SRC) $(POOL_SRC) $(CONFIG_SRC)
 
 OBJ := build/obj
 PROGRAMS := build/sbxd build/sbx-worker build/sbx-boxlite build/sbx-guest build/sbx-files \
-	build/sbxctl build/sbxtop build/sbxbench
+	build/sbxctl build/sbxtop build/sbxbench build/sbx-mcp
 
 CORE_SRC := $(LIB_SRC) $(SHM_SRC) $(WIRE_SRC)
 WORKER_LIBS := -larchive -ljansson $(HTTP_LIBS) -lseccomp -lcrypto -pthread
@@ -246,6 +305,10 @@ build/sbxtop: $(call obj,$(TOP_SRC) $(TOP_NEEDS) $(CORE_SRC) $(DIGEST_SRC))
 build/sbxbench: $(call obj,$(BENCH_SRC) $(BENCH_NEEDS) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)
 	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(BENCH_LIBS)
+
+build/sbx-mcp: $(call obj,$(MCP_SRC) $(MCP_NEEDS) $(CORE_SRC) $(DIGEST_SRC))
+	$(call say,LINK)
+	$(Q)$(CC) $(PROD_CFLAGS) $(PROD_LDFLAGS) -o $@ $^ $(CTL_LIBS)
 
 $(OBJ)/%.o: %.c
 	@mkdir -p $(@D)
@@ -291,7 +354,8 @@ CHK_LDFLAGS := -pie $(if $(SAN),-fsanitize=$(SAN))
 chk = $(patsubst %.c,$(CHK)/obj/%.o,$(1))
 
 TESTED_SRC := $(CORE_SRC) $(DIGEST_SRC) $(DRIVER_SRC) $(BOXLITE_SRC) $(WORKER_SRC) $(SBXD_SRC) $(GUEST_SRC) \
-	$(FILES_SRC) $(filter-out tools/sbxctl.c tools/sbxtop.c tools/sbxbench.c,$(CTL_SRC) $(TOP_SRC) $(BENCH_SRC))
+	$(FILES_SRC) $(filter-out tools/sbxctl.c tools/sbxtop.c tools/sbxbench.c tools/sbx_mcp.c,\
+	$(CTL_SRC) $(TOP_SRC) $(BENCH_SRC) $(MCP_SRC))
 # Threads meet in the table and in the log. What starts whole processes gains nothing from SAN=thread.
 SAN_THREAD := $(filter thread,$(SAN))
 UNIT_DIRS := $(if $(SAN_THREAD),lib shm supervisor tools wire,*)
@@ -323,6 +387,10 @@ $(CHK)/sbxtop: $(call chk,$(TOP_SRC) $(TOP_NEEDS) $(CORE_SRC) $(DIGEST_SRC))
 $(CHK)/sbxbench: $(call chk,$(BENCH_SRC) $(BENCH_NEEDS) $(CORE_SRC) $(DIGEST_SRC))
 	$(call say,LINK)
 	$(Q)$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^ $(BENCH_LIBS)
+
+$(CHK)/sbx-mcp: $(call chk,$(MCP_SRC) $(MCP_NEEDS) $(CORE_SRC) $(DIGEST_SRC))
+	$(call say,LINK)
+	$(Q)$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^ $(CTL_LIBS)
 
 $(CHK)/sbx-guest $(CHK)/sbx-files: $(CHK)/%: build/%
 	@mkdir -p $(@D)
@@ -464,7 +532,7 @@ fuzz: $(FUZZ_BIN)
 # ---- tests ---------------------------------------------------------------------------------------------------------
 
 CHECK_PROGRAMS := $(CHK)/sbxd $(CHK)/sbx-worker $(CHK)/sbx-boxlite $(CHK)/sbx-guest $(CHK)/sbx-files $(CHK)/sbxctl \
-	$(CHK)/sbxtop $(CHK)/sbxbench
+	$(CHK)/sbxtop $(CHK)/sbxbench $(CHK)/sbx-mcp
 INTEG := $(sort $(patsubst tests/integ/%.py,%,$(wildcard tests/integ/test_*.py)))
 
 # What check runs after building. Sanitized programs do not run under valgrind.
@@ -481,18 +549,25 @@ check: deps
 check-built: $(UNIT_BIN) $(CHK)/conformance $(CHK)/pool_sim check-programs $(call chk,$(FUZZ_SRC))
 check-programs: $(CHECK_PROGRAMS)
 
-conformance: $(CHK)/conformance check-programs fake-boxlite
-	$(Q)SBX_GUEST=$(CHK)/sbx-guest SBX_FILES=$(CHK)/sbx-files SBX_WORKER=$(CHK)/sbx-worker $(CHK)/conformance
+# What micro-VMs are tested with. Without a kernel (no network, and none in build/) their tests are skipped.
+GUEST_ENV = SBX_ROOT=$(CURDIR)/build/guest-root SBX_KERNEL=$(CURDIR)/$(shell tools/guest_kernel.sh build/guest-kernel)
 
-integ: check-programs $(FAKE_LIBS)
-	$(Q)cd tests/integ && SBX_SAN=$(SAN) SBX_BUILD=$(CURDIR)/$(CHK) \
+build/guest-root: tests/qemu/make_root.sh
+	$(call say,MAKE)
+	$(Q)rm -rf $@ && $< $@
+
+conformance: $(CHK)/conformance check-programs fake-boxlite build/guest-root
+	$(Q)$(GUEST_ENV) SBX_GUEST=$(CHK)/sbx-guest SBX_FILES=$(CHK)/sbx-files SBX_WORKER=$(CHK)/sbx-worker $(CHK)/conformance
+
+integ: check-programs $(FAKE_LIBS) build/guest-root
+	$(Q)cd tests/integ && $(GUEST_ENV) SBX_SAN=$(SAN) SBX_BUILD=$(CURDIR)/$(CHK) \
 		python3 -m unittest $(if $(V),-v) $(or $(TEST),$(INTEG))
 
 # sbxd under valgrind, over the integration tests whose daemon is not restarted (tests/valgrind/pidfd.c says why).
 VALGRIND := valgrind --error-exitcode=99 --leak-check=full --track-fds=yes --trace-children=no
 VALGRIND_TESTS := $(filter-out test_config test_config_api test_limits test_metrics test_user test_restart \
 	test_reports test_behaviour test_bench test_boxes_restart test_exec_restart test_tcp_restart test_tcp_start \
-	test_python_package test_python_restart test_python_shared,$(INTEG))
+	test_mcp_restart test_python_package test_python_restart test_python_shared,$(INTEG))
 VALGRIND_SHORT := test_main_job test_run test_faults
 
 $(CHK)/valgrind_pidfd.so: tests/valgrind/pidfd.c
@@ -557,8 +632,8 @@ deps:
 # A fixed selection, written to docs/benchmarks.md and quoted in README.md; SCOPES=10,100: so many, and not up to 10,000.
 # WHAT="restart flat": those sections of `sbxbench ratios`, printed, with BOXES= boxes.
 .PHONY: bench
-bench: all
-	$(Q)$(if $(WHAT),build/sbxbench ratios $(if $(BOXES),--boxes $(BOXES)) $(WHAT),tools/benchmarks.sh $(if $(SCOPES),--scopes $(SCOPES)))
+bench: all $(if $(filter qemu,$(WHAT)),build/guest-root)
+	$(Q)$(if $(WHAT),$(if $(filter qemu,$(WHAT)),$(GUEST_ENV) )build/sbxbench ratios $(if $(BOXES),--boxes $(BOXES)) $(WHAT),tools/benchmarks.sh $(if $(SCOPES),--scopes $(SCOPES)))
 
 # What a call of the Python client costs over the bare round trip; fails past 200 us.
 .PHONY: bench-python
@@ -587,7 +662,7 @@ compdb:
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/libexec/sbxd
-	install -m 755 build/sbxd build/sbxctl build/sbxtop build/sbxbench $(DESTDIR)$(PREFIX)/bin
+	install -m 755 build/sbxd build/sbxctl build/sbxtop build/sbxbench build/sbx-mcp $(DESTDIR)$(PREFIX)/bin
 	install -m 755 build/sbx-worker build/sbx-boxlite build/sbx-guest build/sbx-files $(DESTDIR)$(PREFIX)/libexec/sbxd
 	for s in 1 5 8; do install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man$$s docs/*.$$s; done
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/sbxd README.md docs/*.md docs/openapi.yaml

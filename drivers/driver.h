@@ -63,6 +63,7 @@ struct driver_site {
 struct driver_facts {
 	char isolation[16]; /* namespace, microvm-kvm, microvm-tcg */
 	char warning[256];  /* limits that cannot be enforced here, and why; empty when all can */
+	bool only_if_asked; /* it works, but not so well that `driver: auto` should take it */
 };
 
 struct driver_spec {
@@ -150,7 +151,8 @@ struct driver {
 
 	/*
 	 * Worker. Starts a box; *stream is the byte stream to its sbx-guest (caller's,
-	 * non-blocking). On failure nothing is left. 0 or -errno.
+	 * non-blocking): a connected stream socket (socketpair, Unix, vsock), as bulk data is
+	 * moved to and from it by splice(2). On failure nothing is left. 0 or -errno.
 	 */
 	int (*start)(const struct driver_site *site, const struct driver_spec *spec,
 	    struct driver_box **box, int *stream, struct err *err);

@@ -5,9 +5,11 @@
 #include "drivers/boxlite/boxlite.h"
 #include "drivers/driver.h"
 #include "drivers/namespace/namespace.h"
+#include "drivers/qemu/qemu.h"
 
 static const struct driver *const drivers[] = {
     &driver_boxlite,
+    &driver_qemu,
     &driver_namespace,
 };
 

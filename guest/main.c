@@ -21,6 +21,7 @@
 #include "guest/mux.h"
 #include "guest/relay.h"
 #include "guest/sys.h"
+#include "guest/vm.h"
 
 #define GUEST_FD_HELPER 3
 
@@ -103,6 +104,11 @@ int main(int argc, char **argv)
 	guest.ops = operations;
 	guest.sync = file_sync_begin;
 	guest.stop = stop_begin;
+	if (vm_is_machine()) {
+		if (vm_boot(&guest) != 0)
+			return 1;
+		guest.wake = vm_wake;
+	}
 	mux_init(&guest, STDIN_FILENO, STDOUT_FILENO);
 	if (start(&guest) != 0)
 		return 1;

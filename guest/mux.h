@@ -117,6 +117,9 @@ struct guest {
 	void (*sync)(struct guest *g, const uint8_t *payload, size_t n);
 	/* AGENT_STOP. 0, or -EBADMSG: it breaks the rules. */
 	int (*stop)(struct guest *g, const uint8_t *payload, size_t n);
+	/* AGENT_WAKE. As stop(); NULL: there is no machine that could be woken. */
+	int (*wake)(struct guest *g, const uint8_t *payload, size_t n);
+	int scratch_fd; /* vm.c: the tmpfs below the root, O_PATH; -1: none */
 
 	unsigned int open;	  /* channels in use are the first of order[] */
 	unsigned int turn;	  /* whose turn is first */

@@ -107,7 +107,11 @@ static int take_request(struct guest *g, const struct agent_head *h, const uint8
 
 static int take_channel_zero(struct guest *g, const struct agent_head *h, const uint8_t *payload)
 {
-	if (h->channel != 0 || h->flags != 0 || h->size > FILE_PING_MAX)
+	if (h->channel != 0 || h->flags != 0)
+		return -EBADMSG;
+	if (h->type == AGENT_WAKE)
+		return g->wake != NULL ? g->wake(g, payload, h->size) : -EBADMSG;
+	if (h->size > FILE_PING_MAX)
 		return -EBADMSG;
 	if (h->type == AGENT_STOP)
 		return g->stop(g, payload, h->size);
@@ -233,6 +237,7 @@ static int take_frame(struct guest *g, const struct agent_head *h, const uint8_t
 	case AGENT_PING:
 	case AGENT_SYNC:
 	case AGENT_STOP:
+	case AGENT_WAKE:
 		return take_channel_zero(g, h, payload);
 	case AGENT_EXEC:
 	case AGENT_READ:

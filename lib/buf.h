@@ -28,9 +28,10 @@ void buf_clear(struct buf *b);
 /* Gives the memory back when it holds more than `keep` bytes and nothing is in it. */
 void buf_trim(struct buf *b, size_t keep);
 
+/* NULL when nothing was ever put in. */
 static inline const uint8_t *buf_head(const struct buf *b)
 {
-	return b->data + b->off;
+	return b->data ? b->data + b->off : NULL;
 }
 
 static inline size_t buf_room(const struct buf *b)

@@ -98,6 +98,7 @@ static void put_limits(struct json_out *j, const struct config_limits *l)
 	    {"connection_idle_timeout", l->connection_idle_ns},
 	    {"execution_detach_grace", l->execution_detach_grace_ns},
 	    {"execution_keep_seconds", l->execution_keep_ns},
+	    {"operation_stall_timeout", l->operation_stall_ns},
 	};
 
 	json_object_begin(j, "limits");

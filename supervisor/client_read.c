@@ -67,7 +67,8 @@ static void client_admit(struct client *c, const struct http_head *head, struct 
 {
 	const struct route *route = route_find(head, &c->match, error) == 0 ? c->match.route : NULL;
 
-	if (!client_authenticate(c, head, route, error) || !route)
+	if (!client_authenticate(c, head, route, error) || !route ||
+	    route_check_generation(c->cs->s, c, &c->match, head, error) < 0)
 		return;
 	if (route->handed_over)
 		client_pass_on(c, error);

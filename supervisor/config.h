@@ -37,6 +37,13 @@ enum config_network {
 	CONFIG_NETWORKS,
 };
 
+enum config_accel {
+	CONFIG_ACCEL_AUTO,
+	CONFIG_ACCEL_KVM,
+	CONFIG_ACCEL_TCG,
+	CONFIG_ACCELS,
+};
+
 /* An address to listen on. */
 struct config_listen {
 	bool set;
@@ -69,6 +76,7 @@ struct config_limits {
 	uint32_t box_executions;
 	uint64_t execution_detach_grace_ns; /* 0: never ended for want of a client */
 	uint64_t execution_keep_ns;
+	uint64_t operation_stall_ns; /* 0: for ever */
 };
 
 struct config {
@@ -111,8 +119,10 @@ struct config {
 
 	char qemu_binary[CONFIG_PATH_LEN]; /* "": found in PATH */
 	char qemu_kernel[CONFIG_PATH_LEN];
-	char qemu_initrd[CONFIG_PATH_LEN];
-	char qemu_accel[CONFIG_TEXT_LEN];
+	char qemu_modules[CONFIG_PATH_LEN]; /* "": those of the kernel's package */
+	uint32_t qemu_accel;		    /* enum config_accel */
+	char qemu_cpu[CONFIG_TEXT_LEN];	    /* "": the host's, or all that can be emulated */
+	uint32_t qemu_templates;	    /* 0: each box boots */
 
 	char boxlite_library[CONFIG_PATH_LEN]; /* "": the loader's search path */
 	char boxlite_home[CONFIG_PATH_LEN];    /* "": in the state directory */

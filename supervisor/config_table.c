@@ -37,6 +37,13 @@ static const char *const network_names[] = {
     [CONFIG_NETWORKS] = NULL,
 };
 
+static const char *const accel_names[] = {
+    [CONFIG_ACCEL_AUTO] = "auto",
+    [CONFIG_ACCEL_KVM] = "kvm",
+    [CONFIG_ACCEL_TCG] = "tcg",
+    [CONFIG_ACCELS] = NULL,
+};
+
 static const char *const switch_names[] = {"false", "true", NULL};
 static const char *const ability_names[] = {"disabled", "enabled", NULL};
 
@@ -101,6 +108,8 @@ const struct config_key config_keys[CONFIG_KEYS] = {
 	DEFAULT(LIMIT_EXECUTION_SECONDS), NULL, true},
     {"limits.execution_keep_seconds", CONFIG_SECONDS, AT(limits.execution_keep_ns), 0, DAY,
 	DEFAULT(LIMIT_EXECUTION_SECONDS), NULL, true},
+    {"limits.operation_stall_timeout", CONFIG_SECONDS, AT(limits.operation_stall_ns), 0, DAY,
+	DEFAULT(LIMIT_STALL_SECONDS), NULL, true},
 
     {"images.cache_mib", CONFIG_SIZE, AT(images_cache_mib), 1, MIB *MIB, "16384", NULL, false},
     {"images.pull_timeout", CONFIG_SECONDS, AT(images_pull_timeout_ns), NS_PER_S, DAY, "600", NULL,
@@ -117,8 +126,10 @@ const struct config_key config_keys[CONFIG_KEYS] = {
 
     {"qemu.binary", CONFIG_FILE, AT(qemu_binary), 0, SIZE(qemu_binary), "", NULL, false},
     {"qemu.kernel", CONFIG_FILE, AT(qemu_kernel), 0, SIZE(qemu_kernel), "", NULL, false},
-    {"qemu.initrd", CONFIG_FILE, AT(qemu_initrd), 0, SIZE(qemu_initrd), "", NULL, false},
-    {"qemu.accel", CONFIG_TEXT, AT(qemu_accel), 0, SIZE(qemu_accel), "", NULL, false},
+    {"qemu.modules", CONFIG_FILE, AT(qemu_modules), 0, SIZE(qemu_modules), "", NULL, false},
+    {"qemu.accel", CONFIG_ENUM, AT(qemu_accel), 0, 0, "auto", accel_names, false},
+    {"qemu.cpu", CONFIG_TEXT, AT(qemu_cpu), 0, SIZE(qemu_cpu), "", NULL, false},
+    {"qemu.templates", CONFIG_ENUM, AT(qemu_templates), 0, 0, "true", switch_names, false},
 
     {"boxlite.library", CONFIG_FILE, AT(boxlite_library), 0, SIZE(boxlite_library), "", NULL,
 	false},

@@ -33,7 +33,7 @@ struct config_key {
 	bool reloadable;
 };
 
-#define CONFIG_KEYS 57
+#define CONFIG_KEYS 60
 
 extern const struct config_key config_keys[CONFIG_KEYS];
 

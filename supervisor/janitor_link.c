@@ -26,7 +26,7 @@
 /* How long one order may take, from the last CTL_BUSY on; drivers have bounds of their own, which
  * are shorter. */
 static const uint64_t order_time[CTL_TYPES] = {
-    [CTL_PREPARE] = 20 * NS_PER_S,
+    [CTL_PREPARE] = 120 * NS_PER_S, /* a large image is made into a disk */
     [CTL_CLEANUP] = 8 * NS_PER_S,
     [CTL_SWEEP] = 120 * NS_PER_S, /* many boxes */
     [CTL_FINISH] = 20 * NS_PER_S,

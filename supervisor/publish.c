@@ -111,7 +111,7 @@ static void fill_state(const struct sbxd *s, const struct pool_box *b, struct sl
 	part->flags = b->flags;
 	part->waiters = b->waiters;
 	part->leases = b->lease_count;
-	/* Known when the janitor has answered: boxes may be on their way before. */
+	/* Known when the janitor has prepared the first image: boxes may be on their way before. */
 	if (b->state != SLOT_FREE && !*part->isolation) {
 		(void)strlcpy(part->isolation, s->isolation, sizeof(part->isolation));
 		(void)strlcpy(part->driver, s->driver, sizeof(part->driver));

@@ -162,6 +162,20 @@ int route_find(const struct http_head *head, struct route_match *out, struct rou
 	    method_names[head->method] ? method_names[head->method] : "of this request");
 }
 
+int route_check_generation(struct sbxd *s, const struct client *c, const struct route_match *m,
+    const struct http_head *head, struct route_error *error)
+{
+	const struct pool_box *b = NULL;
+
+	if (head->box_generation && strncmp(m->route->segments, "boxes/:", 7) == 0)
+		b = access_find_box(s, c, m->id);
+	if (!b || b->generation == head->box_generation)
+		return 0; /* where there is none, its route says so */
+	return fail(error, API_STALE_GENERATION,
+	    "the box is another one now: its generation is %llu",
+	    (unsigned long long)b->generation);
+}
+
 static bool state_takes_requests(uint32_t state)
 {
 	return state == SLOT_ACTIVE || state == SLOT_WARM || state == SLOT_CHECKING;

@@ -54,6 +54,10 @@ struct route_call {
 /* Finds the route of a request. 0, or -1 with *error. */
 int route_find(const struct http_head *head, struct route_match *out, struct route_error *error);
 
+/* A request that names the generation of its box is for no other. 0, or -1 with *error. */
+int route_check_generation(struct sbxd *s, const struct client *c, const struct route_match *m,
+    const struct http_head *head, struct route_error *error);
+
 /* Gives the connection to the worker of the box it names; error->error is set when it could not,
  * and c is untouched. */
 void route_hand_over(struct sbxd *s, struct client *c, const struct route_match *m,

@@ -28,6 +28,7 @@ static void fill_limits(const struct config_limits *l, struct ctl_limits *out)
 	    .max_executions = l->box_executions,
 	    .exec_detach_grace_ms = (uint32_t)(l->execution_detach_grace_ns / NS_PER_MS),
 	    .exec_keep_ms = (uint32_t)(l->execution_keep_ns / NS_PER_MS),
+	    .op_stall_ms = (uint32_t)(l->operation_stall_ns / NS_PER_MS),
 	};
 }
 
@@ -136,15 +137,6 @@ static int worker_send_boot(
 	return rc;
 }
 
-/* Its place was published when it was reserved, perhaps before `auto` was decided. */
-static void note_driver(struct sbxd *s, const struct pool_box *b)
-{
-	struct slot_sup *part = &s->parts[b->slot];
-
-	(void)strlcpy(part->driver, s->driver, sizeof(part->driver));
-	(void)strlcpy(part->isolation, s->isolation, sizeof(part->isolation));
-}
-
 void worker_spawn(struct sbxd *s, const struct pool_box *b, int prepared)
 {
 	struct worker *w = worker_new(s, b->slot, b->generation);
@@ -161,7 +153,6 @@ void worker_spawn(struct sbxd *s, const struct pool_box *b, int prepared)
 	}
 	if (rc == 0) {
 		FAULT_POINT("sbxd.spawn.forked");
-		note_driver(s, b);
 		/* Before the order: without it the worker ends when we die, and with it our
 		 * successor knows whom to look for. */
 		publish_now(s, b);

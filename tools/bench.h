@@ -40,6 +40,7 @@ int bench_recovery(uint32_t boxes);
 int bench_restart(uint32_t boxes);
 int bench_flat(uint32_t boxes);
 int bench_top(uint32_t boxes);
+int bench_qemu(uint32_t boxes);
 
 /* ---- bench_samples.c: numbers and how they are shown ---- */
 

@@ -28,6 +28,7 @@ static const struct section {
     {"restart", bench_restart, "sbxd killed and started again, 1000 boxes", true},
     {"flat", bench_flat, "warm acquires among 10 boxes and among 10000", true},
     {"top", bench_top, "sbxtop: a snapshot of 10000 boxes, and drawing it", false},
+    {"qemu", bench_qemu, "micro-VMs: copied, warm, from stock, parked", true},
 };
 
 #define SECTIONS (sizeof(sections) / sizeof(sections[0]))

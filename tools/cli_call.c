@@ -1,9 +1,7 @@
 /* cli_call: requests to the service, and saying what went wrong. sbxctl; holds no state. */
 #include <errno.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lib/clock.h"
 #include "tools/answer.h"
@@ -26,68 +24,24 @@ int cli_fail(const char *what, const struct err *err)
 	return CLI_FAILED;
 }
 
-static int paths_of(const struct cli *cli, uid_t uid, struct paths *out, struct err *err)
+static struct dial_where where_of(const struct cli *cli)
 {
-	const struct passwd *pw = uid == 0 ? NULL : getpwuid(uid);
-	const struct paths_query q = {.uid = uid,
-	    .instance = cli->instance,
-	    .env = cli->env,
-	    .home = pw ? pw->pw_dir : "/"}; /* only the runtime directory matters here */
-
-	return paths_resolve(&q, out, err);
+	return (struct dial_where){
+	    .socket = cli->socket, .instance = cli->instance, .env = cli->env};
 }
 
 int cli_paths(const struct cli *cli, struct paths *out, struct err *err)
 {
-	return paths_of(cli, getuid(), out, err);
-}
+	const struct dial_where where = where_of(cli);
 
-/* Below /tmp whoever was first could listen for our commands and their input. */
-static int refuse_stranger(struct httpc **c, const char *socket, struct err *err)
-{
-	uid_t uid = 0;
-	int rc = httpc_peer_uid(*c, &uid);
-
-	if (rc == 0 && uid == getuid())
-		return 0;
-	httpc_close(*c);
-	*c = NULL;
-	if (rc < 0)
-		return err_sys(err, -rc, "%s: who listens", socket);
-	return err_set(
-	    err, EPERM, "%s: it is user %u who listens there", socket, (unsigned int)uid);
+	return dial_paths(&where, out, err);
 }
 
 int cli_connect(const struct cli *cli, struct httpc **out, struct err *err)
 {
-	uint64_t deadline = cli_deadline(CONNECT_S);
-	struct paths p;
-	int rc;
+	const struct dial_where where = where_of(cli);
 
-	if (cli->socket)
-		return httpc_connect(cli->socket, cli->signal_fd, deadline, out, err);
-	rc = cli_paths(cli, &p, err);
-	if (rc == 0)
-		rc = httpc_connect(p.socket, cli->signal_fd, deadline, out, err);
-	if (rc == 0 && p.shared_tmp)
-		rc = refuse_stranger(out, p.socket, err);
-	if ((rc == -ENOENT || rc == -ECONNREFUSED) && getuid() != 0) {
-		struct err own = *err;
-		int root_rc = paths_of(cli, 0, &p, err);
-
-		if (root_rc == 0)
-			root_rc = httpc_connect(p.socket, cli->signal_fd, deadline, out, err);
-		if (root_rc == -ENOENT || root_rc == -ECONNREFUSED)
-			*err = own; /* neither is there: ours is the one to start */
-		else
-			return root_rc;
-	}
-	if (rc == -ENOENT || rc == -ECONNREFUSED) {
-		struct err plain = *err;
-
-		(void)err_set(err, -rc, "%.180s; is sbxd running?", plain.text);
-	}
-	return rc;
+	return httpc_connect_to(&where, cli->signal_fd, cli_deadline(CONNECT_S), out, err);
 }
 
 int cli_fail_answer(const char *what, unsigned int status, const uint8_t *body, size_t len)

@@ -36,8 +36,8 @@ packages_for() {
 		;;
 	test)
 		echo libcmocka-dev libwslay-dev python3 python3-yaml python3-setuptools python3-wheel python3-venv curl mandoc \
-			busybox-static bubblewrap valgrind procps spin tmux zsh fish \
-			skopeo umoci docker-registry $(node_packages)
+			busybox-static bubblewrap valgrind procps spin tmux zsh fish skopeo umoci docker-registry \
+			qemu-system-x86 erofs-utils $(node_packages)
 		;;
 	demo) echo python3 ;;
 	fuzz) echo clang ;;

@@ -17,6 +17,7 @@
 
 #include "lib/err.h"
 #include "lib/paths.h"
+#include "shm/segment.h"
 
 enum gc_verdict {
 	GC_LIVE,    /* its sbxd runs */
@@ -63,6 +64,10 @@ void gc_free(struct gc_list *list);
 /* Fills in what of it is there, and the verdict. */
 void gc_judge(struct gc_instance *i);
 
+/* Of one whose table, ours to read, is as the verdict says: are there workers, or may there be?
+ * Then i->verdict and i->why say so. */
+bool gc_has_workers(struct gc_instance *i, enum segment_verdict table);
+
 /* ---- gc_holders.c: processes ---- */
 
 /*
@@ -71,7 +76,10 @@ void gc_judge(struct gc_instance *i);
  */
 pid_t gc_holder_of(uid_t uid, const char *instance);
 
-/* Calls fn for each process that has the name of a box of that instance as an argument. */
+/*
+ * Calls fn for each process that runs a program of sbxd's or of a backend (sbx-*, qemu-*) and has
+ * the name of a box of that instance as an argument. (What runs in a box's cgroup goes with that.)
+ */
 typedef void gc_process_fn(void *ctx, pid_t pid, uint64_t start, const char *name);
 void gc_named_processes(const struct gc_instance *i, gc_process_fn *fn, void *ctx);
 
@@ -82,8 +90,8 @@ typedef void gc_report_fn(void *ctx, const char *kind, const char *what, const c
 
 /*
  * Removes what a dead instance left, or with `dry` only tells. It becomes the instance's supervisor
- * meanwhile, so that no sbxd can. Runs with the instance's uid. 0; -EBUSY: it is not dead any more;
- * or -errno with *err. What stays is told by fn.
+ * meanwhile, so that no sbxd can, and then looks for workers once more. Runs with the instance's
+ * uid. 0; -EBUSY: it is not dead any more; or -errno with *err. What stays is told by fn.
  */
 int gc_remove(struct gc_instance *i, bool dry, gc_report_fn *fn, void *ctx, struct err *err);
 

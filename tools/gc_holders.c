@@ -117,6 +117,28 @@ static bool is_box(const char *argument, const char *instance)
 	return n > 0 && (at[n] == '\0' || at[n] == ',');
 }
 
+/* A program of ours, or of a backend: anybody may have a box's name among his arguments. */
+static bool is_program(pid_t pid)
+{
+	static const char *const names[] = {"sbx-", "qemu-"};
+	char path[64];
+	char exe[LINE_MAX];
+	const char *name;
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	n = readlink(path, exe, sizeof(exe) - 1);
+	if (n <= 0)
+		return false;
+	exe[n] = '\0';
+	name = strrchr(exe, '/');
+	for (size_t i = 0; name && i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strncmp(name + 1, names[i], strlen(names[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
 static void look_at(
     const struct gc_instance *i, pid_t pid, char *text, gc_process_fn *fn, void *ctx)
 {
@@ -125,7 +147,8 @@ static void look_at(
 	ssize_t n;
 
 	/* Its start first: if the pid is given away meanwhile, the two do not fit. */
-	if (pid == getpid() || !has_uid(pid, i->uid) || proc_start_time(pid, &start) < 0)
+	if (pid == getpid() || !has_uid(pid, i->uid) || proc_start_time(pid, &start) < 0 ||
+	    !is_program(pid))
 		return;
 	(void)snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
 	n = fd_read_file_at(AT_FDCWD, path, text, ARGUMENTS_MAX);

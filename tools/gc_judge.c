@@ -87,6 +87,11 @@ static bool judge_workers(struct gc_instance *i, enum segment_verdict table, pid
 	return false;
 }
 
+bool gc_has_workers(struct gc_instance *i, enum segment_verdict table)
+{
+	return judge_workers(i, table, table == SEGMENT_ORPHANED ? worker_in_table(i) : 0);
+}
+
 struct holding {
 	const char *instance;
 	pid_t holder;

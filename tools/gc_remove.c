@@ -42,13 +42,16 @@ static void report(const struct removal *r, const char *kind, const char *what, 
 
 /* ---- the instance's supervisor ---- */
 
-/* From now on a starting sbxd finds the instance taken. The table is then ours. */
-static int take_over(struct gc_instance *i, struct segment *out, struct err *err)
+/* From now on a starting sbxd finds the instance taken. The table is then ours; *was: what it was.
+ */
+static int take_over(
+    struct gc_instance *i, struct segment *out, enum segment_verdict *was, struct err *err)
 {
 	const char *name = i->paths.shm_name;
 	int rc;
 
-	switch (segment_probe(name, err)) {
+	*was = segment_probe(name, err);
+	switch (*was) {
 	case SEGMENT_LIVE:
 		return -EBUSY;
 	case SEGMENT_ORPHANED:
@@ -229,6 +232,7 @@ static void remove_all(struct removal *r)
 int gc_remove(struct gc_instance *i, bool dry, gc_report_fn *fn, void *ctx, struct err *err)
 {
 	struct removal r = {i, dry, fn, ctx};
+	enum segment_verdict was;
 	struct segment table;
 	int rc;
 
@@ -238,9 +242,16 @@ int gc_remove(struct gc_instance *i, bool dry, gc_report_fn *fn, void *ctx, stru
 			report(&r, "table", i->paths.shm_name, 0);
 		return 0;
 	}
-	rc = take_over(i, &table, err);
+	rc = take_over(i, &table, &was, err);
 	if (rc < 0)
 		return rc == -EBUSY ? err_set(err, EBUSY, "it is not dead any more") : rc;
+	/* An sbxd may have come and died since it was judged: its workers wait for the next one. */
+	if (gc_has_workers(i, was)) {
+		if (was != SEGMENT_ORPHANED)
+			(void)segment_unlink(i->paths.shm_name); /* ours, and empty */
+		segment_close(&table);
+		return err_set(err, EBUSY, "it is not dead any more: %s", i->why);
+	}
 	remove_all(&r);
 	rc = segment_unlink(i->paths.shm_name);
 	if (i->has_table)

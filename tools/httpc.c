@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "lib/clock.h"
@@ -56,39 +55,20 @@ int httpc_wait(int fd, short events, int cancel_fd, uint64_t deadline)
 	}
 }
 
-static int open_socket(const char *path, struct err *err)
-{
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	FD_SCOPED int fd = -1;
-
-	if (strlen(path) >= sizeof(addr.sun_path))
-		return err_set(err, ENAMETOOLONG, "%s: longer than a socket path can be", path);
-	memcpy(addr.sun_path, path, strlen(path));
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return err_sys(err, errno, "socket");
-	if (fd_set_nonblock(fd) < 0)
-		return err_set(err, EIO, "%s: cannot make the socket non-blocking", path);
-	if (connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
-		return err_sys(err, errno, "cannot connect to %s", path);
-	return fd_take(&fd);
-}
-
-int httpc_connect(
-    const char *socket_path, int cancel_fd, uint64_t deadline, struct httpc **out, struct err *err)
+int httpc_connect_to(const struct dial_where *where, int cancel_fd, uint64_t deadline,
+    struct httpc **out, struct err *err)
 {
 	struct httpc *c;
-	int fd = open_socket(socket_path, err);
+	int fd;
 
 	/* A Unix socket whose backlog is full says so at once instead of waiting. */
-	while (fd == -EAGAIN) {
+	while ((fd = dial_service(where, err)) == -EAGAIN) {
 		uint64_t retry = clock_now_ns() + 10 * NS_PER_MS;
 
 		if (clock_now_ns() >= deadline)
-			return err_set(err, ETIMEDOUT, "%s: no connection in time", socket_path);
+			return err_set(err, ETIMEDOUT, "the service: no connection in time");
 		if (httpc_wait(-1, 0, cancel_fd, retry < deadline ? retry : deadline) == -ECANCELED)
 			return err_set(err, ECANCELED, "interrupted");
-		fd = open_socket(socket_path, err);
 	}
 	if (fd < 0)
 		return fd;
@@ -107,15 +87,12 @@ int httpc_connect(
 	return 0;
 }
 
-int httpc_peer_uid(const struct httpc *c, uid_t *uid)
+int httpc_connect(
+    const char *socket_path, int cancel_fd, uint64_t deadline, struct httpc **out, struct err *err)
 {
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
+	const struct dial_where where = {.socket = socket_path};
 
-	if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
-		return -errno;
-	*uid = peer.uid;
-	return 0;
+	return httpc_connect_to(&where, cancel_fd, deadline, out, err);
 }
 
 void httpc_close(struct httpc *c)

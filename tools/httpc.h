@@ -10,6 +10,7 @@
 
 #include "lib/buf.h"
 #include "lib/err.h"
+#include "tools/dial.h"
 #include "wire/http.h"
 
 struct httpc; /* one connection */
@@ -42,8 +43,9 @@ struct httpc_request {
 int httpc_connect(
     const char *socket_path, int cancel_fd, uint64_t deadline, struct httpc **out, struct err *err);
 
-/* The uid of the process that listens. 0 or -errno. */
-int httpc_peer_uid(const struct httpc *c, uid_t *uid);
+/* The same to the service, wherever it is (dial.h). */
+int httpc_connect_to(const struct dial_where *where, int cancel_fd, uint64_t deadline,
+    struct httpc **out, struct err *err);
 
 /* Harmless on NULL. */
 void httpc_close(struct httpc *c);

@@ -51,7 +51,7 @@ const char *agent_code_name(uint32_t code)
 
 static int type_is_known(uint8_t type)
 {
-	return (type >= AGENT_PING && type <= AGENT_STOP) ||
+	return (type >= AGENT_PING && type <= AGENT_WAKE) ||
 	       (type >= AGENT_DATA && type <= AGENT_CREDIT) ||
 	       (type >= AGENT_HELLO && type <= AGENT_ERROR);
 }

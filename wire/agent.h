@@ -54,6 +54,7 @@ enum agent_type {
 	AGENT_SYNC,	/* flush file systems, answered by AGENT_PONG; channel 0 */
 	AGENT_PATH,	/* request: struct agent_path + one or two paths */
 	AGENT_STOP,	/* struct agent_stop: end every process; channel 0 */
+	AGENT_WAKE,	/* struct agent_wake: the machine goes on after it stood still; channel 0 */
 
 	/* both ways */
 	AGENT_DATA = 32, /* stream number in head.arg */
@@ -102,6 +103,27 @@ struct agent_stop {
 };
 
 #define AGENT_STOP_CANCEL 1U /* ends nothing more */
+
+/*
+ * To the guest of a virtual machine, of no other. Its clock is set. With AGENT_WAKE_NEW it is the
+ * copy of another that becomes a box of its own: it takes the seed into the kernel's random pool
+ * before anything else runs, gets its names and its limits. Answered by AGENT_PONG with the nonce
+ * when all of that is done, and with AGENT_WAKE_NEW by AGENT_HELLO then; or by AGENT_ERROR on
+ * channel 0.
+ */
+struct agent_wake {
+	uint64_t nonce;
+	uint64_t realtime_ns;
+	uint32_t flags;	   /* AGENT_WAKE_* */
+	uint32_t disk_mib; /* what can be written to its root */
+	uint32_t pids_max; /* processes and threads */
+	uint32_t reserved;
+	uint8_t machine_id[16];
+	uint8_t seed[64];
+	char hostname[64]; /* NUL-terminated */
+};
+
+#define AGENT_WAKE_NEW 1U
 
 struct agent_hello {
 	uint32_t version;

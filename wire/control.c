@@ -86,6 +86,7 @@ static const struct ctl_shape shapes[] = {
 	{SITE_TEXTS(ctl_cleanup), TEXT(ctl_cleanup, name)}},
     [CTL_SWEEP] = {"sweep", TAIL_STRINGS, sizeof(struct ctl_prepare), FD_ONE, PREPARE_TEXTS},
     [CTL_FINISH] = {"finish", TAIL_STRINGS, sizeof(struct ctl_prepare), FD_NONE, PREPARE_TEXTS},
+    [CTL_BUSY] = {"busy", TAIL_NONE, 0, FD_NONE, {{0, 0}}},
     [CTL_IMAGE] = {"image", TAIL_STRINGS, sizeof(struct ctl_image), FD_ONE,
 	{SITE_TEXTS(ctl_image), TEXT(ctl_image, image)}},
     [CTL_PROGRESS] = {"progress", TAIL_NONE, sizeof(struct ctl_progress), FD_NONE,
@@ -101,8 +102,8 @@ _Static_assert(sizeof(shapes) / sizeof(shapes[0]) == CTL_TYPES, "every type has 
  */
 _Static_assert(sizeof(struct ctl_head) == 24, "layout of ctl_head");
 _Static_assert(sizeof(struct ctl_site) == 568, "layout of ctl_site");
-_Static_assert(sizeof(struct ctl_limits) == 56, "layout of ctl_limits");
-_Static_assert(sizeof(struct ctl_boot) == 2176, "layout of ctl_boot");
+_Static_assert(sizeof(struct ctl_limits) == 64, "layout of ctl_limits");
+_Static_assert(sizeof(struct ctl_boot) == 2184, "layout of ctl_boot");
 _Static_assert(sizeof(struct ctl_conn) == 144, "layout of ctl_conn");
 _Static_assert(sizeof(struct ctl_claim) == 24, "layout of ctl_claim");
 _Static_assert(sizeof(struct ctl_close) == 8, "layout of ctl_close");

@@ -80,14 +80,15 @@ enum ctl_type {
 			live on */
 	CTL_FINISH,  /* struct ctl_prepare: remove what drivers keep for the whole instance */
 
+	/* janitor -> sbxd */
+	CTL_BUSY, /* no body: it is at the order of that seq, which takes long but gets on */
+
 	/* sbxd -> image process, which answers CTL_PROGRESS as often as it likes, then CTL_DONE */
 	CTL_IMAGE, /* struct ctl_image, fd: a memfd that gets the result as JSON, tail: as above */
 
 	/* janitor or image process -> sbxd */
-	CTL_BUSY, /* no body, from the janitor: it is at the order of that seq, which takes long but
-		     gets on */
-	CTL_DONE, /* struct ctl_done. To CTL_PREPARE, where the image is of the store: fd, which
-		     keeps it there, and tail: its user, its working directory, its environment */
+	CTL_DONE,     /* struct ctl_done. To CTL_PREPARE, where the image is of the store: fd, which
+			 keeps it there, and tail: its user, its working directory, its environment */
 	CTL_PROGRESS, /* struct ctl_progress */
 
 	CTL_TYPES,
@@ -131,6 +132,8 @@ struct ctl_limits {
 	uint32_t max_executions;       /* at once; and as many that have ended are kept */
 	uint32_t exec_detach_grace_ms; /* without a client; 0: for ever */
 	uint32_t exec_keep_ms;	       /* after their end */
+	uint32_t op_stall_ms;	       /* of a transfer or a question, in the guest; 0: for ever */
+	uint32_t reserved;
 	uint64_t run_body_bytes;
 	uint64_t exec_body_bytes;
 	uint64_t file_bytes; /* of one file, up or down */

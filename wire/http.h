@@ -61,6 +61,7 @@ struct http_head {
 	const char *idempotency_key;
 	const char *retry_after;
 	const char *last_event_id;
+	uint64_t box_generation; /* X-Box-Generation: the box that is meant; 0: whichever it is */
 };
 
 enum http_event {

@@ -22,6 +22,7 @@ enum field_id {
 	FIELD_IDEMPOTENCY_KEY,
 	FIELD_RETRY_AFTER,
 	FIELD_LAST_EVENT_ID,
+	FIELD_BOX_GENERATION,
 	FIELD_REQUEST_ID,
 	FIELD_TRACEPARENT,
 	FIELD_ACCEPT,
@@ -56,6 +57,7 @@ static const struct {
     [FIELD_IDEMPOTENCY_KEY] = FIELD("Idempotency-Key", RULE_ONCE),
     [FIELD_RETRY_AFTER] = FIELD("Retry-After", RULE_ONCE),
     [FIELD_LAST_EVENT_ID] = FIELD("Last-Event-ID", RULE_ONCE),
+    [FIELD_BOX_GENERATION] = FIELD("X-Box-Generation", RULE_ONCE),
     [FIELD_REQUEST_ID] = FIELD("X-Request-Id", RULE_TRACE),
     [FIELD_TRACEPARENT] = FIELD("traceparent", RULE_TRACE),
     [FIELD_ACCEPT] = FIELD("Accept", RULE_LIST),
@@ -147,7 +149,7 @@ static int fields_collect(
 }
 
 /* Digits only, below 2^63. */
-static int fields_parse_length(const char *text, uint64_t *out)
+static int fields_parse_number(const char *text, uint64_t *out)
 {
 	uint64_t value = 0;
 
@@ -172,7 +174,7 @@ static int fields_read_framing(enum http_kind kind, const struct http_raw *raw,
 
 	if (length && coding)
 		return err_set(err, EBADMSG, "both Content-Length and Transfer-Encoding are given");
-	if (length && fields_parse_length(length, &head->content_length) < 0)
+	if (length && fields_parse_number(length, &head->content_length) < 0)
 		return err_set(err, EBADMSG, "Content-Length is not a number, or too large");
 	if (coding && strcasecmp(coding, "chunked") != 0)
 		return err_set(err, EBADMSG, "unsupported Transfer-Encoding; only chunked is");
@@ -277,6 +279,11 @@ int http_fields_read(enum http_kind kind, char *text, const struct http_raw *raw
 		return -EBADMSG;
 	if (kind == HTTP_REQUEST && http11 && !seen.text[FIELD_HOST])
 		return err_set(err, EBADMSG, "header Host is missing");
+
+	if (seen.text[FIELD_BOX_GENERATION] &&
+	    (fields_parse_number(seen.text[FIELD_BOX_GENERATION], &h.box_generation) < 0 ||
+		h.box_generation == 0))
+		return err_set(err, EBADMSG, "X-Box-Generation is not a number from 1 on");
 
 	/* An HTTP/1.0 client that asks to stay wants an answer that says so; it gets a close. */
 	h.keep_alive = raw->keep_alive && (http11 || kind == HTTP_RESPONSE);

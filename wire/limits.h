@@ -26,6 +26,7 @@
 #define LIMIT_FILE_BYTES 1073741824 /* of one file, up or down */
 #define LIMIT_BOX_EXECUTIONS 64	    /* at once, of one box */
 #define LIMIT_EXECUTION_SECONDS 300 /* without a client; kept after the end */
+#define LIMIT_STALL_SECONDS 120	    /* of an operation that is no command, in the guest */
 
 #define LIMIT_COMMAND_SECONDS 1000000000 /* that one may be given */
 
@@ -39,6 +40,7 @@
 		.file_bytes = LIMIT_FILE_BYTES, .max_executions = LIMIT_BOX_EXECUTIONS,           \
 		.exec_detach_grace_ms = LIMIT_EXECUTION_SECONDS * 1000U,                          \
 		.exec_keep_ms = LIMIT_EXECUTION_SECONDS * 1000U,                                  \
+		.op_stall_ms = LIMIT_STALL_SECONDS * 1000U,                                       \
 	}
 
 #endif

@@ -17,6 +17,17 @@ static bool chan_has_room(const struct agent_link *l)
 	return l->pour.left == 0 && l->out.len < AGENT_LINK_OUT_LOW;
 }
 
+int agent_link_rouse(struct agent_link *l)
+{
+	int rc;
+
+	l->asleep = false;
+	rc = l->ops->rouse(l->ctx);
+	if (rc < 0 && !l->broken)
+		link_break(l, -rc, "the box does not go on after it was paused");
+	return l->broken ? -EPIPE : 0;
+}
+
 /* Queues one frame, or writes it at once when nothing is queued. 0, -EPIPE. */
 static int link_put(
     struct agent_link *l, const uint8_t head[AGENT_HEAD_LEN], const void *payload, size_t n)
@@ -28,7 +39,7 @@ static int link_put(
 	size_t sent = 0;
 	ssize_t rc;
 
-	if (l->broken)
+	if (l->broken || (l->asleep && agent_link_rouse(l) < 0))
 		return -EPIPE;
 	if (l->out.len == 0 && l->pour.left == 0) {
 		rc = writev(l->fd, iov, n ? 2 : 1);
@@ -176,6 +187,7 @@ size_t agent_chan_send(struct agent_chan *c, const uint8_t *p, size_t n)
 		if (link_send_frame(c->link, AGENT_DATA, 0, AGENT_STDIN, c->id, p + done, part) < 0)
 			break;
 		done += part;
+		c->moves++;
 	}
 	c->blocked |= done < n;
 	return done;

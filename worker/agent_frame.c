@@ -112,6 +112,8 @@ void link_dispatch(struct agent_link *l, const struct agent_head *h, const uint8
 	}
 	if (h->channel != 0)
 		f.c = link_find_chan(l, h->channel);
+	if (f.c)
+		f.c->moves++;
 	if (frame_fns[h->type](&f) < 0)
 		link_break(l, EBADMSG, "guest sent a malformed frame");
 }

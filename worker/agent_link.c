@@ -69,6 +69,8 @@ static size_t link_pass_data(struct agent_link *l, const uint8_t *p, size_t n)
 	struct agent_chan *c = link_find_chan(l, l->cur.channel);
 	size_t take = n < l->cur_left ? n : l->cur_left;
 
+	if (c)
+		c->moves++;
 	if (c && c->ops->data)
 		take = c->ops->data(c, l->cur.arg, p, take);
 	else if (c)

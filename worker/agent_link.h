@@ -58,6 +58,7 @@ struct agent_chan {
 	bool blocked;			 /* owed a sendable() when there is credit, too */
 	bool crowded;			 /* owed one as soon as less is queued */
 	bool closing;			 /* AGENT_CLOSE was sent */
+	uint64_t moves;			 /* how often something of it came, or was sent on stdin */
 	uint32_t credit;		 /* what we may still send */
 	uint32_t window[AGENT_STREAMS];	 /* what the guest may still send */
 	uint32_t granted[AGENT_STREAMS]; /* credit not yet worth a frame */
@@ -71,6 +72,9 @@ struct agent_link_ops {
 	 * from the loop, never from within a call.
 	 */
 	void (*broken)(void *ctx, int code, const char *why);
+	/* The guest stands still, and something is to be sent to it: it shall go on. What is sent
+	 * from within comes first. 0 or -errno: the link breaks. */
+	int (*rouse)(void *ctx);
 };
 
 /* The frame whose payload lies in a pipe, on its way to the guest. */
@@ -93,6 +97,7 @@ struct agent_link {
 	int fd; /* owned */
 	bool broken;
 	bool greeted;		  /* AGENT_HELLO was seen */
+	bool asleep;		  /* the guest stands still: set by who stopped it */
 	bool held;		  /* nothing is read, see agent_chan_hold() */
 	unsigned int open;	  /* channels */
 	unsigned int unanswered;  /* pings and syncs */
@@ -121,6 +126,9 @@ void agent_link_fini(struct agent_link *l);
 
 /* Sends a frame of channel 0. 0, -EPIPE (broken). */
 int agent_link_send(struct agent_link *l, enum agent_type type, const void *payload, size_t n);
+
+/* Has a guest that stands still go on. 0, -EPIPE (broken). */
+int agent_link_rouse(struct agent_link *l);
 
 /* Reads what is there, as if the loop had said so. */
 void agent_link_poll(struct agent_link *l);

@@ -69,6 +69,8 @@ void link_pump_pipe(struct agent_link *l)
 
 	if (l->broken)
 		return;
+	if (c)
+		c->moves++;
 	if (c && c->ops->piped)
 		l->pipe_len -= c->ops->piped(c, l->cur.arg, l->pipe[0], l->pipe_len);
 	if (l->pipe_len && !l->held)

@@ -76,6 +76,7 @@ ssize_t agent_chan_pour(struct agent_chan *c, int fd, size_t n)
 	if (got <= 0)
 		return got < 0 ? -errno : 0;
 	c->credit -= (uint32_t)got;
+	c->moves++;
 	agent_put_head(l->pour.head, AGENT_DATA, 0, AGENT_STDIN, c->id, (uint32_t)got);
 	l->pour.head_left = AGENT_HEAD_LEN;
 	l->pour.left = (size_t)got;

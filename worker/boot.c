@@ -25,6 +25,7 @@
 #include "worker/confine.h"
 
 #define BOOT_ORDER_MS 60000 /* to CTL_BOOT */
+#define BOOT_PARTS 16	    /* the last of them is for saying why it failed, before sbxd kills us */
 
 static int boot_hello(uint32_t slot)
 {
@@ -197,10 +198,16 @@ static void boot_on_broken(void *ctx, int code, const char *why)
 		box_die(b, code, why);
 }
 
+static int boot_on_rouse(void *ctx)
+{
+	return box_rouse(ctx);
+}
+
 static const struct agent_link_ops boot_link_ops = {
     .hello = boot_on_hello,
     .pong = boot_on_pong,
     .broken = boot_on_broken,
+    .rouse = boot_on_rouse,
 };
 
 static int boot_greet(struct box *b, uint64_t deadline_ns, struct err *err)
@@ -225,7 +232,8 @@ static int boot_greet(struct box *b, uint64_t deadline_ns, struct err *err)
 
 static int boot_up(struct box *b, struct err *err)
 {
-	uint64_t deadline_ns = b->ordered_ns + b->boot.boot_timeout_ms * NS_PER_MS;
+	uint64_t timeout_ns = b->boot.boot_timeout_ms * NS_PER_MS;
+	uint64_t deadline_ns = b->ordered_ns + timeout_ns - timeout_ns / BOOT_PARTS;
 	int stream = -1;
 	int rc;
 

@@ -12,6 +12,7 @@
 #include "lib/fd.h"
 #include "lib/log.h"
 #include "worker/conn.h"
+#include "worker/op.h"
 
 static struct box *box_of(struct service *s)
 {
@@ -105,14 +106,20 @@ static void box_on_claim(struct box *b, struct ctl_msg *msg)
 static void box_on_park(struct box *b, struct ctl_msg *msg)
 {
 	(void)msg; /* has nothing to say but that */
-	report_touch(&b->report);
+	box_park(b);
+}
+
+static void box_on_promote(struct box *b, struct ctl_msg *msg)
+{
+	(void)msg; /* likewise */
+	box_unpark(b);
 }
 
 static void (*const box_orders[CTL_TYPES])(struct box *b, struct ctl_msg *msg) = {
     [CTL_HANDOVER] = box_on_handover,
     [CTL_CHECK] = box_on_check,
     [CTL_PARK] = box_on_park,
-    [CTL_PROMOTE] = box_on_park,
+    [CTL_PROMOTE] = box_on_promote,
     [CTL_CLAIM] = box_on_claim,
     [CTL_PING] = box_on_ping,
     [CTL_CLOSE] = box_on_close,
@@ -178,8 +185,10 @@ static void box_on_beat(struct report *r, bool last)
 	}
 	if (last) {
 		service_trim(&b->service);
+		box_park_if_idle(b);
 		b->pulse.quiet = 0;
 	} else {
+		op_beat(&b->service);
 		box_check_pulse(b);
 	}
 }
@@ -219,6 +228,8 @@ int box_serve(struct box *b)
 	if (rc == 0) {
 		b->state = BOX_UP;
 		report_touch(&b->report);
+		if (!b->boot.token[0])
+			box_park(b); /* made for stock: it waits for whose it will be */
 		rc = loop_run(b->loop);
 	}
 	if (rc < 0)

@@ -2,9 +2,10 @@
  * box: the life of the one box that this worker owns. sbx-worker only.
  *
  * START HERE in worker/. boot.c starts the box and locks the worker down; box.c takes sbxd's orders
- * and serves; box_check.c answers health checks; box_stop.c ends what runs in it; box_adopt.c is
- * the change from a dead sbxd to the next; box_end.c is every way the box ends. Client connections
- * are conn*.c, what they ask for is run*.c, exec*.c and files*.c, the guest is agent_*.c.
+ * and serves; box_check.c answers health checks; box_stop.c ends what runs in it; box_park.c lets
+ * it stand still; box_adopt.c is the change from a dead sbxd to the next; box_end.c is every way
+ * the box ends. Client connections are conn*.c, what they ask for is run*.c, exec*.c and files*.c,
+ * the guest is agent_*.c.
  */
 #ifndef SBXD_WORKER_BOX_H
 #define SBXD_WORKER_BOX_H
@@ -95,6 +96,7 @@ struct box {
 	struct loop_watch watch;   /* the box's first process */
 	bool greeted;
 	bool guest_fits; /* it speaks our version */
+	bool parked;	 /* nobody uses it: it may stand still */
 
 	uint64_t nonce; /* of the newest ping or sync */
 	struct box_check check;
@@ -150,6 +152,16 @@ void box_unlock(struct box *b);
 void box_stop(struct box *b, const struct ctl_stop *order);
 void box_stop_pong(struct box *b, uint64_t nonce);
 void box_stop_abort(struct box *b); /* the box ends: nobody waits for its stop any more */
+
+/* box_park.c: nobody uses the box, or somebody does. */
+void box_park(struct box *b);
+void box_unpark(struct box *b);
+
+/* What kept a parked box awake may have ended. */
+void box_park_if_idle(struct box *b);
+
+/* The guest is wanted: the box goes on, and is told what time it is. 0 or -errno. */
+int box_rouse(struct box *b);
 
 /* box_end.c */
 void box_close(struct box *b, uint32_t grace_ms, uint64_t seq);

@@ -18,6 +18,8 @@
 
 struct service;
 
+#define COMMAND_START_NS (30 * NS_PER_S) /* for the guest to say that one runs */
+
 /* All pointers are the caller's; NULL: not given. */
 struct command_fields {
 	const char *first; /* a line for the shell, or the program */

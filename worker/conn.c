@@ -221,6 +221,13 @@ static bool (*const phase_fns[CONN_PHASES])(struct conn *c) = {
     [CONN_UPGRADED] = conn_run_upgraded,
 };
 
+bool conn_waits(const struct conn *c)
+{
+	bool sends = c->phase == CONN_BODY && (c->watch.events & EPOLLIN);
+
+	return !c->blocked && c->out.len == 0 && !sends;
+}
+
 /* What must happen next, and by when. */
 static uint64_t conn_deadline(const struct conn *c)
 {

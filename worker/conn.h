@@ -110,6 +110,9 @@ void conn_wake(struct conn *c);
 
 /* ---- for operations ---- */
 
+/* Its client has nothing to send or to take now: it waits for the operation. */
+bool conn_waits(const struct conn *c);
+
 /* op->room() is not 0 any more. */
 void conn_more_body(struct conn *c);
 

@@ -154,7 +154,7 @@ static void exec_on_late(struct loop *loop, struct loop_timer *t)
 	x->doomed = true;
 	exec_end(x, EXEC_CAUSE_KILLED);
 	(void)snprintf(text, sizeof(text), "the command did not begin within %llu s",
-	    (unsigned long long)(EXEC_START_NS / NS_PER_S));
+	    (unsigned long long)(COMMAND_START_NS / NS_PER_S));
 	if (start)
 		exec_start_failed(start, API_TIMEOUT, text);
 }
@@ -265,8 +265,8 @@ static int exec_open(struct execution *x, const struct exec_request *r)
 		rc = agent_chan_open(
 		    s->link, &x->chan, &exec_chan_ops, AGENT_EXEC, buf_head(&r->exec), r->exec.len);
 	if (rc == 0)
-		rc =
-		    loop_timer_set(s->loop, &x->alone, x->started_ns + EXEC_START_NS, exec_on_late);
+		rc = loop_timer_set(
+		    s->loop, &x->alone, x->started_ns + COMMAND_START_NS, exec_on_late);
 	if (rc == 0 && r->timeout_ns)
 		rc = loop_timer_set(
 		    s->loop, &x->timeout, x->started_ns + r->timeout_ns, exec_on_timeout);

@@ -59,7 +59,7 @@ static int janitor_driver(const struct ctl_site *wire, const struct driver **out
 }
 
 static int janitor_prepare_with(const struct driver *driver, const struct driver_site *site,
-    const char *image, struct janitor_answer *answer, struct err *err)
+    const char *image, bool asked_for, struct janitor_answer *answer, struct err *err)
 {
 	struct ctl_done *done = &answer->done;
 	struct driver_site with_root = *site;
@@ -67,6 +67,9 @@ static int janitor_prepare_with(const struct driver *driver, const struct driver
 	struct image_root root = {.hold = -1};
 	int rc = driver->probe(site, &facts, err);
 
+	if (rc == 0 && facts.only_if_asked && !asked_for)
+		rc = err_set(err, ENODEV, "only %s is possible here, which must be asked for",
+		    facts.isolation);
 	if (rc == 0 && driver->rooted)
 		rc = image_root_get(site->state_dir, image, &root, err);
 	if (rc == 0) {
@@ -117,10 +120,10 @@ static int janitor_prepare_any(const struct driver_site *site, const char *image
 
 		if (!driver->takes(image))
 			continue;
-		rc = janitor_prepare_with(driver, site, image, answer, &one);
+		rc = janitor_prepare_with(driver, site, image, false, answer, &one);
 		if (rc == 0)
 			return 0;
-		if (rc == -ENODATA) /* it could make boxes of it, once it is there */
+		if (rc == -ENODATA && driver->rooted) /* it could make boxes of it, once it is there */
 			return err_set(err, ENODATA, "%s", one.text);
 		janitor_take_back(driver, site);
 		if (len < sizeof(why.text))
@@ -143,7 +146,7 @@ static int janitor_prepare(const struct driver_site *site, const union ctl_body 
 	if (!strcmp(order->site.driver, DRIVER_AUTO))
 		return janitor_prepare_any(site, order->image, answer, err);
 	rc = janitor_driver(&order->site, &driver, err);
-	return rc == 0 ? janitor_prepare_with(driver, site, order->image, answer, err) : rc;
+	return rc == 0 ? janitor_prepare_with(driver, site, order->image, true, answer, err) : rc;
 }
 
 /* Who made it is not known: a place was reserved for it, and perhaps no more. */

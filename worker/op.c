@@ -4,6 +4,8 @@
  */
 #include "worker/op.h"
 
+#include <stdio.h>
+
 #include "lib/clock.h"
 #include "lib/log.h"
 #include "worker/conn.h"
@@ -11,6 +13,7 @@
 void op_init(struct op *op, const struct op_class *cls, struct conn *c)
 {
 	*op = (struct op){.cls = cls, .s = c->s, .conn = c};
+	op->stall.max_ms = op->s->limits->op_stall_ms;
 	c->op = op;
 	LIST_INSERT_HEAD(&op->s->ops_running, op, entry);
 	report_begin(op->s->report);
@@ -84,4 +87,42 @@ void op_close_chan(struct op *op)
 	agent_chan_close(&op->chan);
 	INVARIANT(loop_timer_set(op->s->loop, &op->patience, clock_now_ns() + OP_PATIENCE_NS,
 		      op_out_of_patience) == 0);
+}
+
+/* The channel goes as when the client had gone. */
+static void op_end_stalled(struct op *op)
+{
+	const char *what = op->cls->stalled ? op->cls->stalled : "the operation made no progress";
+	struct conn *c = op->conn;
+	char why[96];
+
+	(void)snprintf(why, sizeof(why), "%s within %g s", what, (double)op->stall.max_ms / 1000.0);
+	op_abandon(op);
+	if (c->responding)
+		conn_cut(c);
+	else
+		conn_fail(c, API_TIMEOUT, why);
+}
+
+static void op_look(struct op *op)
+{
+	struct op_stall *t = &op->stall;
+
+	if (t->max_ms == 0 || !op->conn || !op->chan.link || op->chan.closing ||
+	    op->chan.moves != t->moves || !conn_waits(op->conn)) {
+		t->moves = op->chan.moves;
+		t->quiet = 0;
+	} else if (t->quiet++ * REPORT_BEAT_NS >= t->max_ms * NS_PER_MS) {
+		op_end_stalled(op);
+	}
+}
+
+void op_beat(struct service *s)
+{
+	struct op *next;
+
+	for (struct op *op = LIST_FIRST(&s->ops_running); op; op = next) {
+		next = LIST_NEXT(op, entry);
+		op_look(op);
+	}
 }

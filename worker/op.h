@@ -21,6 +21,9 @@ struct conn;
 struct op;
 
 struct op_class {
+	/* What the guest has not done when it stands still; NULL: the operation made no progress.
+	 */
+	const char *stalled;
 	/* How many body bytes it takes now; 0: conn_more_body() will be called. NULL: all. */
 	size_t (*room)(struct op *op);
 	/* A part of the request's body, at most room() bytes; and its end. */
@@ -47,6 +50,13 @@ struct op_class {
 	void (*free)(struct op *op);
 };
 
+/* How long the guest may leave an operation as it is while a client waits for it. */
+struct op_stall {
+	uint64_t max_ms; /* 0: for ever */
+	uint64_t moves;	 /* the channel's, at the last beat */
+	uint64_t quiet;	 /* beats since it was otherwise: while we are stopped none is missed */
+};
+
 /* First member of every operation. */
 struct op {
 	const struct op_class *cls;
@@ -55,6 +65,7 @@ struct op {
 	struct agent_chan chan;
 	size_t kept;		    /* its share of service.buffered */
 	struct loop_timer patience; /* how long the guest may take to confirm AGENT_CLOSE */
+	struct op_stall stall;	    /* by default, limits.op_stall_ms */
 	LIST_ENTRY(op) entry;
 };
 
@@ -80,6 +91,12 @@ void op_abandon(struct op *op);
 
 /* Has the guest end it; a guest that does not within OP_PATIENCE_NS is broken. */
 void op_close_chan(struct op *op);
+
+/*
+ * Once every REPORT_BEAT_NS: an operation whose channel the guest has left as it was for too long
+ * is ended, its client told. Not while that has something to send, or to take.
+ */
+void op_beat(struct service *s);
 
 #define OP_PATIENCE_NS (10 * NS_PER_S)
 

@@ -110,7 +110,8 @@ enum route_result route_lookup(struct conn *c, const struct http_head *h, const 
 	enum route_result result = ROUTE_ELSEWHERE;
 	int n = route_split(c, h->path, storage, rest);
 
-	if (n < 0)
+	/* What has become of the box of another generation, sbxd knows. */
+	if (n < 0 || (h->box_generation && h->box_generation != c->s->report->work.generation))
 		return ROUTE_ELSEWHERE;
 	for (size_t i = 0; i < ROUTES; i++) {
 		if (route_is(&routes[i], rest)) {

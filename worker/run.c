@@ -68,6 +68,7 @@ static int run_started(struct agent_chan *c, const uint8_t *payload, size_t n)
 	(void)payload; /* its pid in the box is of no use to anybody outside */
 	if (n != sizeof(uint32_t))
 		return -EBADMSG;
+	r->op.stall.max_ms = 0; /* it may be silent for as long as it likes */
 	if (r->op.conn && r->mode->started)
 		r->mode->started(r);
 	return 0;
@@ -154,6 +155,7 @@ static void run_body_end(struct op *op)
 		return;
 	}
 	r->started_ns = clock_now_ns();
+	op->stall.max_ms = COMMAND_START_NS / NS_PER_MS;
 	rc = agent_chan_open(
 	    s->link, &op->chan, &run_chan_ops, AGENT_EXEC, buf_head(&r->req.exec), r->req.exec.len);
 	if (rc == 0 && r->req.timeout_ns)
@@ -215,6 +217,7 @@ static void run_free(struct op *op)
 }
 
 static const struct op_class run_class = {
+    .stalled = "the command did not begin",
     .body = run_body,
     .body_end = run_body_end,
     .drained = run_drained,

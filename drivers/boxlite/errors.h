@@ -11,6 +11,7 @@
 #define BLX_INTERNAL 1
 #define BLX_NOT_FOUND 2
 #define BLX_ALREADY_EXISTS 3
+#define BLX_UNSUPPORTED 13
 #define BLX_CODES 22 /* 0 .. 21; a later version may have more */
 
 struct blx_meaning {

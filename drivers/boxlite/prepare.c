@@ -11,6 +11,7 @@
 #include "drivers/boxlite/boxlite.h"
 #include "drivers/record.h"
 #include "lib/fault.h"
+#include "lib/image_ref.h"
 
 #define PROBE_OPEN_MS 8000
 #define PROBE_LIST_MS 5000
@@ -19,7 +20,10 @@
 
 bool boxlite_takes(const char *image)
 {
-	return strcmp(image, "host") != 0 && image[0] != '/';
+	struct image_ref ref;
+
+	return image_ref_parse(image, &ref, &(struct err){0}) == 0 &&
+	       ref.kind == IMAGE_KIND_REGISTRY;
 }
 
 static int ignore_name(void *ctx, const char *name)

@@ -5,6 +5,7 @@
 #include "tests/drivers/fixture.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -12,9 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "drivers/record.h"
 #include "lib/clock.h"
 #include "lib/fd.h"
 #include "lib/proc.h"
@@ -144,7 +147,7 @@ static void test_janitor_dies_while_cleaning(void **state)
 	(void)state;
 	for (size_t i = 0; f->target->steps->cleaning[i]; i++) {
 		/* Without cgroups there is nothing to remove and so no such step. */
-		if (f->target->traits & TARGET_HOST_KERNEL && f->facts.warning[0] &&
+		if (f->target->traits & TARGET_OWN_WORK && f->facts.warning[0] &&
 		    !strcmp(f->target->steps->cleaning[i], "cleanup"))
 			continue;
 		b = fixture_box_new(f, 7);
@@ -160,25 +163,28 @@ static void test_janitor_dies_while_cleaning(void **state)
 	}
 }
 
-/* Another instance, so that what the others use stays. */
-static struct driver_site other_site(const struct fixture *f)
+/* Another instance that finds nothing of ours, so that what the others use stays. */
+static struct driver_site other_site(const struct fixture *f, char state[96])
 {
 	struct driver_site site = f->site;
 
+	(void)snprintf(state, 96, "%s/other", f->state);
 	site.instance = "conf-crash";
+	site.state_dir = state;
 	return site;
 }
 
 static int janitor_prepares(struct fixture *f, struct fixture_box *b)
 {
-	struct driver_site site = other_site(f);
+	char state[96];
+	struct driver_site site = other_site(f, state);
 	struct driver_facts facts;
 	struct err err = {0};
 
 	(void)b;
 	if (f->driver->probe(&site, &facts, &err) < 0)
 		return 1;
-	if (f->driver->prepare(&site, f->target->image, &err) < 0)
+	if (f->driver->prepare(&site, f->image, &err) < 0)
 		return 2;
 	return f->driver->finish(&site, &err) < 0 ? 3 : 0;
 }
@@ -187,12 +193,16 @@ static void assert_janitor_dies(const char *step)
 {
 	struct fixture *f = fixture_current();
 	struct host_state now;
+	char state[96];
 
+	(void)other_site(f, state);
+	assert_int_equal(mkdir(state, 0700), 0);
 	faults_arm_kill(f->driver->name, step);
 	if (!was_killed(fixture_wait(fixture_fork(f, NULL, janitor_prepares))))
 		fail_msg("step %s was not reached", step);
 	host_state_await_orphans();
 	assert_int_equal(fixture_wait(fixture_fork(f, NULL, janitor_prepares)), 0);
+	assert_int_equal(record_remove_tree(AT_FDCWD, state), 0);
 	host_state_take(&f->site, &now);
 	host_state_assert_same(&f->quiet, &now);
 }
@@ -208,7 +218,7 @@ static void test_janitor_dies_while_preparing(void **state)
 	for (size_t i = 0; f->target->steps->finishing[i]; i++)
 		assert_janitor_dies(f->target->steps->finishing[i]);
 	/* They wrote to the same memory. */
-	assert_int_equal(f->driver->prepare(&f->site, f->target->image, &err), 0);
+	assert_int_equal(f->driver->prepare(&f->site, f->image, &err), 0);
 }
 
 /* The parent keeps a copy of the stream: its end is not what ends the box. */

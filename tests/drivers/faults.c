@@ -20,22 +20,23 @@
 
 static const char *const none[] = {NULL};
 
-static const char *const namespace_deadly[] = {
+/* Of drivers whose box begins as a process of ours. */
+static const char *const process_deadly[] = {
     "cloned", "born", "mapped", "cgroup", "released", "started", "kill", NULL};
-static const char *const namespace_failing[] = {"mapped", "cgroup", "started", NULL};
+static const char *const process_failing[] = {"mapped", "cgroup", "started", NULL};
 static const char *const namespace_preparing[] = {"probe.tried", "prepare.swept", "prepare.layer",
     "prepare.noted", "prepare.layered", "prepare.cgroups", NULL};
-static const char *const namespace_cleaning[] = {
+static const char *const process_cleaning[] = {
     "list", "adopt", "cleanup.killed", "cleanup", "cleanup.removed", NULL};
-static const char *const namespace_finishing[] = {"finish", NULL};
+static const char *const process_finishing[] = {"finish", NULL};
 
 const struct fault_steps faults_namespace = {
     .driver = "namespace",
-    .deadly = namespace_deadly,
-    .failing = namespace_failing,
+    .deadly = process_deadly,
+    .failing = process_failing,
     .preparing = namespace_preparing,
-    .cleaning = namespace_cleaning,
-    .finishing = namespace_finishing,
+    .cleaning = process_cleaning,
+    .finishing = process_finishing,
     .program = none,
 };
 
@@ -57,7 +58,21 @@ const struct fault_steps faults_boxlite = {
     .program = boxlite_program,
 };
 
-static const struct fault_steps *const all_steps[] = {&faults_namespace, &faults_boxlite};
+static const char *const qemu_preparing[] = {
+    "prepare.modules", "prepare.image", "prepare.cgroups", NULL};
+
+const struct fault_steps faults_qemu = {
+    .driver = "qemu",
+    .deadly = process_deadly,
+    .failing = process_failing,
+    .preparing = qemu_preparing,
+    .cleaning = process_cleaning,
+    .finishing = process_finishing,
+    .program = none,
+};
+
+static const struct fault_steps *const all_steps[] = {
+    &faults_namespace, &faults_boxlite, &faults_qemu};
 
 static char faults_dir[] = "/tmp/sbxd-faults-XXXXXX";
 

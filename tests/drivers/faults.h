@@ -18,6 +18,7 @@ struct fault_steps {
 
 extern const struct fault_steps faults_namespace;
 extern const struct fault_steps faults_boxlite;
+extern const struct fault_steps faults_qemu;
 
 /* Names every point of every driver in the environment. Before anything else; 0 or -errno. */
 int faults_set_up(void);

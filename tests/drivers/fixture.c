@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "drivers/record.h"
 #include "lib/clock.h"
 #include "lib/fd.h"
 
@@ -66,6 +67,19 @@ static void fixture_warm_up(struct fixture *f)
 	fixture_box_free(b);
 }
 
+/* Some make boxes of a directory that is made for it: its path is in the environment. */
+static int fixture_image(struct fixture *f, struct err *err)
+{
+	const struct target *t = f->target;
+
+	f->image = t->image_variable ? getenv(t->image_variable) : t->image;
+	if (!f->image)
+		return err_set(err, ENOENT, "%s names no root directory", t->image_variable);
+	if (f->driver->rooted && f->image[0] == '/')
+		f->site.root = f->image;
+	return 0;
+}
+
 int fixture_open(struct fixture *f, const struct target *target, struct err *err)
 {
 	struct err prepare_err = {0};
@@ -77,10 +91,12 @@ int fixture_open(struct fixture *f, const struct target *target, struct err *err
 	f->helper = fixture_program("SBX_FILES", "build/sbx-files");
 	(void)snprintf(f->dir, sizeof(f->dir), "/tmp/sbxd-conformance-XXXXXX");
 	need(mkdtemp(f->dir) != NULL, f->dir, strerror(errno));
+	(void)snprintf(f->state, sizeof(f->state), "%s.state", f->dir);
+	need(mkdir(f->state, 0700) == 0, f->state, strerror(errno));
 	(void)snprintf(f->instance, sizeof(f->instance), "conf%d", (int)getpid());
 	f->site = (struct driver_site){
 	    .instance = f->instance,
-	    .state_dir = f->dir,
+	    .state_dir = f->state,
 	    .runtime_dir = f->dir,
 	    .uid_base = geteuid() == 0 ? fixture_uid_base() : 0,
 	    .prepared = memfd_create("prepared", MFD_CLOEXEC),
@@ -89,10 +105,12 @@ int fixture_open(struct fixture *f, const struct target *target, struct err *err
 	if (target->set_up)
 		f->site.options = (struct driver_options){
 		    f->options, target->set_up(f->dir, f->options, sizeof(f->options))};
-	rc = f->driver->probe(&f->site, &f->facts, err);
 	current = f;
+	rc = fixture_image(f, err);
+	if (rc == 0)
+		rc = f->driver->probe(&f->site, &f->facts, err);
 	if (rc == 0) {
-		need(f->driver->prepare(&f->site, target->image, &prepare_err) == 0, "prepare",
+		need(f->driver->prepare(&f->site, f->image, &prepare_err) == 0, "prepare",
 		    prepare_err.text);
 		if (target->traits & TARGET_WARM_UP)
 			fixture_warm_up(f);
@@ -104,6 +122,7 @@ int fixture_open(struct fixture *f, const struct target *target, struct err *err
 void fixture_close(struct fixture *f)
 {
 	struct err err = {0};
+	char store[112];
 
 	for (int i = 0; i < 2; i++)
 		need(f->driver->finish(&f->site, &err) == 0, "finish", err.text);
@@ -113,6 +132,9 @@ void fixture_close(struct fixture *f)
 	if (f->target->tear_down)
 		f->target->tear_down(f->dir);
 	need(rmdir(f->dir) == 0, "finish left something", f->dir);
+	(void)snprintf(store, sizeof(store), "%s/%s", f->state, f->driver->name);
+	(void)record_remove_tree(AT_FDCWD, store); /* a cache, which is there for others, too */
+	need(rmdir(f->state) == 0, "finish left something", f->state);
 	current = NULL;
 }
 
@@ -137,7 +159,7 @@ struct fixture_box *fixture_box_new(struct fixture *f, uint32_t slot)
 	b->stream = -1;
 	b->spec = (struct driver_spec){
 	    .name = b->name,
-	    .image = f->target->image,
+	    .image = f->image,
 	    .slot = slot,
 	    .memory_mib = 256,
 	    .cpus_milli = 1000,

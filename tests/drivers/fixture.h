@@ -16,7 +16,8 @@
 #include "tests/drivers/host_state.h"
 #include "tests/drivers/target.h"
 
-#define FIXTURE_WAIT_MS 10000 /* for what takes milliseconds; only a failure takes this long */
+#define FIXTURE_WAIT_MS 60000 /* for what takes milliseconds, or on an emulated processor seconds \
+			       */
 
 struct fixture {
 	const struct target *target;
@@ -26,8 +27,10 @@ struct fixture {
 	struct host_state quiet; /* prepared, no box */
 	int guest;
 	int helper;
+	const char *image; /* that its boxes are made of */
 	char options[1024];
 	char dir[64];
+	char state[80]; /* what may outlive an instance */
 	char instance[32];
 };
 

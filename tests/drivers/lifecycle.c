@@ -298,7 +298,7 @@ static void test_failed_start_leaves_nothing(void **state)
 	int guest;
 
 	(void)state;
-	if (f->target->traits & TARGET_HOST_KERNEL) {
+	if (f->target->traits & TARGET_OWN_WORK) {
 		guest = memfd_create("no program", MFD_CLOEXEC);
 		/* No format that any kernel executes. */
 		assert_int_equal(write(guest, "not a program\n", 14), 14);

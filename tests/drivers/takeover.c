@@ -156,7 +156,7 @@ static void neighbour_open(struct fixture *f, struct neighbour *n, const char *r
 	n->site.instance = n->instance;
 	n->site.prepared = memfd_create("prepared", MFD_CLOEXEC);
 	assert_true(n->site.prepared >= 0);
-	assert_int_equal(f->driver->prepare(&n->site, f->target->image, &err), 0);
+	assert_int_equal(f->driver->prepare(&n->site, f->image, &err), 0);
 	n->box = fixture_box_new(f, 31);
 	(void)snprintf(n->box->name, sizeof(n->box->name), "sbxd-%s-31-1f", n->instance);
 	if (f->driver->start(&n->site, &n->box->spec, &n->box->box, &n->box->stream, &err) < 0)
@@ -217,7 +217,7 @@ static void test_prepare_again_over_a_live_box(void **state)
 	host_state_take(&f->site, &before);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(f->driver->probe(&f->site, &facts, &err), 0);
-		assert_int_equal(f->driver->prepare(&f->site, f->target->image, &err), 0);
+		assert_int_equal(f->driver->prepare(&f->site, f->image, &err), 0);
 	}
 	host_state_take(&f->site, &after);
 	host_state_assert_same(&before, &after);

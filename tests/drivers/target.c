@@ -1,4 +1,7 @@
-/* target: what the suite runs over. BoxLite's library is its double, and so is its server. */
+/*
+ * target: what the suite runs over. BoxLite's library is its double, and so is its server, but for
+ * the row that an environment variable brings in.
+ */
 #include "tests/drivers/target.h"
 
 #include <limits.h>
@@ -67,6 +70,27 @@ static size_t set_up_remote(const char *dir, char *options, size_t size)
 	return add_option(options, size, len, "boxlite.path_prefix", "team");
 }
 
+/* BoxLite's own library, and a server that the suite did not start. */
+static size_t set_up_server(const char *dir, char *options, size_t size)
+{
+	static const char *const given[][2] = {
+	    {"boxlite.library", "SBX_BOXLITE_LIBRARY"},
+	    {"boxlite.url", "SBX_BOXLITE_URL"},
+	    {"boxlite.api_key", "SBX_BOXLITE_API_KEY"},
+	    {"boxlite.path_prefix", "SBX_BOXLITE_PATH_PREFIX"},
+	};
+	size_t len = 0;
+
+	(void)dir;
+	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
+		const char *value = getenv(given[i][1]);
+
+		if (value)
+			len = add_option(options, size, len, given[i][0], value);
+	}
+	return len;
+}
+
 static void tear_down_remote(const char *dir)
 {
 	static const char *const left[] = {"boxes", "images/debian:12", "images", ".records", ""};
@@ -79,8 +103,19 @@ static void tear_down_remote(const char *dir)
 	}
 }
 
+/* Debian's kernel is not on every host: SBX_KERNEL, as tools/guest_kernel.sh has it. */
+static size_t set_up_qemu(const char *dir, char *options, size_t size)
+{
+	const char *kernel = getenv("SBX_KERNEL");
+	size_t len = add_option(options, size, 0, "qemu.accel", "tcg");
+
+	(void)dir;
+	return kernel ? add_option(options, size, len, "qemu.kernel", kernel) : len;
+}
+
 static const char *const namespace_bad[] = {
     "", "no-such-image", "/no/such/directory", "/etc/passwd", NULL};
+static const char *const qemu_bad[] = {"", "host", "no-such-image", NULL};
 static const char *const boxlite_bad[] = {
     "", "host", "missing:1", "/no/such/directory", "/etc/passwd", NULL};
 static const char *const server_bad[] = {"host", "/etc", NULL};
@@ -114,16 +149,40 @@ static const struct target targets[] = {
 	.tear_down = tear_down_remote,
     },
     {
+	.name = "boxlite-server",
+	.variable = "SBX_BOXLITE_URL",
+	.driver = "boxlite",
+	.image = "debian:12",
+	.traits = TARGET_WARM_UP | TARGET_OUTLIVES,
+	.steps = &faults_boxlite,
+	.bad_images = server_bad,
+	.set_up = set_up_server,
+    },
+    {
 	.name = "namespace",
 	.driver = "namespace",
 	.image = "host",
-	.traits = TARGET_HOST_KERNEL,
+	.traits = TARGET_OWN_WORK,
 	.steps = &faults_namespace,
 	.bad_images = namespace_bad,
+    },
+    {
+	.name = "qemu",
+	.driver = "qemu",
+	.image_variable = "SBX_ROOT", /* see tests/qemu/make_root.sh */
+	.traits = TARGET_OWN_WORK | TARGET_WARM_UP,
+	.steps = &faults_qemu,
+	.bad_images = qemu_bad,
+	.set_up = set_up_qemu,
     },
 };
 
 const struct target *target_at(unsigned int n)
 {
 	return n < sizeof(targets) / sizeof(targets[0]) ? &targets[n] : NULL;
+}
+
+bool target_is_there(const struct target *t)
+{
+	return !t->variable || getenv(t->variable);
 }

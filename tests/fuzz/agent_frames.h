@@ -11,7 +11,8 @@
 
 #include "wire/agent.h"
 
-#define FRAMES_RAW 0xf0U /* first byte of a record from here on: bytes as they are */
+#define FRAMES_RAW 0xf0U  /* first byte of a record from here on: bytes as they are */
+#define FRAMES_LONG 0xe8U /* and from here on: a frame of one byte, over and over */
 
 struct frames {
 	const uint8_t *p;
@@ -56,10 +57,16 @@ static inline size_t frames_next(
 		return frames_bytes(f, to, 1U + frames_byte(f));
 	mix = frames_byte(f);
 	size = frames_byte(f);
-	if ((mix & 0x80U) != 0)
-		size |= (size_t)frames_byte(f) << 8; /* the rest is zeros */
-	got = frames_bytes(f, to + AGENT_HEAD_LEN, size);
-	memset(to + AGENT_HEAD_LEN + got, 0, size - got);
+	if (first >= FRAMES_LONG) {
+		/* A short input can say much. */
+		size = size << 8 | 0xffU;
+		memset(to + AGENT_HEAD_LEN, frames_byte(f), size);
+	} else {
+		if ((mix & 0x80U) != 0)
+			size |= (size_t)frames_byte(f) << 8; /* the rest is zeros */
+		got = frames_bytes(f, to + AGENT_HEAD_LEN, size);
+		memset(to + AGENT_HEAD_LEN + got, 0, size - got);
+	}
 	agent_put_head(to, (enum agent_type)types[first % type_count], (mix & 0x40U) != 0,
 	    (mix >> 4) & 3U, mix & 0xfU, (uint32_t)size);
 	return AGENT_HEAD_LEN + size;

@@ -1,10 +1,17 @@
 /*
- * The guest's end of the stream: whatever a worker sends, mux_take_frames() answers or refuses, and
- * its books stay right. The operations are fakes: nothing is started, no file is touched.
+ * The guest's end of the stream: whatever a worker sends, mux_receive() answers or refuses, and its
+ * books stay right. Nothing is started, no file of anybody is touched: what is written is real, but
+ * goes to memory, and the other operations are fakes.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "guest/mux.h"
 #include "tests/fuzz/agent_frames.h"
@@ -16,8 +23,8 @@
 	} while (0)
 
 static const uint8_t types[] = {AGENT_PING, AGENT_EXEC, AGENT_READ, AGENT_WRITE, AGENT_PATH,
-    AGENT_SIGNAL, AGENT_RESIZE, AGENT_CLOSE, AGENT_SYNC, AGENT_STOP, AGENT_DATA, AGENT_EOF,
-    AGENT_CREDIT, AGENT_HELLO};
+    AGENT_SIGNAL, AGENT_RESIZE, AGENT_CLOSE, AGENT_SYNC, AGENT_STOP, AGENT_WAKE, AGENT_DATA,
+    AGENT_EOF, AGENT_CREDIT, AGENT_HELLO};
 
 static int fake_open(struct guest *g, struct channel *c, const uint8_t *request, size_t n)
 {
@@ -123,10 +130,67 @@ static const struct operation fake_file = {
     .drop = fake_drop,
 };
 
+/* ---- AGENT_WRITE: that of guest/file_write.c, poured or not ---- */
+
+/* These stand for guest/file_target.c. */
+int file_target_open(int root_fd, struct file_writer *w, const char *path)
+{
+	(void)root_fd;
+	if (path[1] == 'e')
+		return EACCES;
+	w->fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	CHECK(w->fd >= 0);
+	if (path[1] == 'f') /* it takes nothing */
+		CHECK(fcntl(w->fd, F_ADD_SEALS, F_SEAL_GROW) == 0);
+	return 0;
+}
+
+int file_target_dress(struct file_writer *w)
+{
+	return w->fd >= 0 ? 0 : EBADF;
+}
+
+int file_target_name(struct file_writer *w)
+{
+	struct stat st;
+
+	CHECK(w->piped == 0);
+	CHECK(fstat(w->fd, &st) == 0 && (uint64_t)st.st_size == w->done);
+	CHECK(w->size == UINT64_MAX || w->size == w->done);
+	return 0;
+}
+
+void file_target_close(struct file_writer *w)
+{
+	if (w->fd >= 0)
+		CHECK(close(w->fd) == 0);
+	w->fd = -1;
+}
+
+static int write_data(struct guest *g, struct channel *c, const uint8_t *bytes, size_t n)
+{
+	CHECK(n > 0 && n <= AGENT_DATA_MAX && !c->eof);
+	CHECK(c->allowance <= AGENT_WINDOW && c->owed <= AGENT_WINDOW);
+	return file_write_operation.data(g, c, bytes, n);
+}
+
+static ssize_t write_pour(struct guest *g, struct channel *c, int stream, size_t n)
+{
+	ssize_t got;
+
+	CHECK(n > 0 && n <= AGENT_DATA_MAX && !c->eof && c->pours);
+	CHECK(c->allowance <= AGENT_WINDOW && c->owed <= AGENT_WINDOW);
+	got = file_write_operation.pour(g, c, stream, n);
+	CHECK(got <= (ssize_t)n);
+	return got;
+}
+
+static struct operation real_write;
+
 static const struct operation *const fakes[MUX_OPS] = {
     [AGENT_EXEC] = &fake_command,
     [AGENT_READ] = &fake_file,
-    [AGENT_WRITE] = &fake_command,
+    [AGENT_WRITE] = &real_write,
     [AGENT_PATH] = &fake_command,
 };
 
@@ -158,21 +222,49 @@ static void check_queue(const struct out_queue *q)
 	CHECK(at == q->tail);
 }
 
-/* Adds to what was received, as far as there is room. */
-static size_t receive(struct guest *g, const uint8_t *p, size_t n)
+/* The worker reads at last. */
+static void empty_queue(struct guest *g)
 {
-	size_t room;
+	check_queue(&g->out.main);
+	check_queue(&g->out.quick);
+	out_init(&g->out, -1);
+}
 
-	memmove(g->in, g->in + g->in_head, g->in_tail - g->in_head);
-	g->in_tail -= g->in_head;
-	g->in_head = 0;
-	room = sizeof(g->in) - g->in_tail;
-	if (n > room)
-		n = room;
-	if (n > 0)
-		memcpy(g->in + g->in_tail, p, n);
-	g->in_tail += n;
-	return n;
+static size_t unread(int fd)
+{
+	int n;
+
+	CHECK(ioctl(fd, FIONREAD, &n) == 0);
+	return (size_t)n;
+}
+
+/* Has the guest take all that lies in its stream. 0 or -EBADMSG. */
+static int serve(struct guest *g)
+{
+	size_t left = unread(g->in_fd);
+	int idle = 0;
+
+	while (left > 0 || g->held) {
+		size_t before = left;
+		bool held = g->held;
+		int rc;
+
+		if (held)
+			empty_queue(g);
+		rc = mux_take_frames(g);
+		if (rc == 0)
+			rc = mux_receive(g);
+		CHECK(rc == 0 || rc == -EBADMSG);
+		if (rc != 0)
+			return rc;
+		CHECK(g->open <= AGENT_CHANNELS_MAX);
+		CHECK(g->requests_bytes <= MUX_REQUESTS_MAX);
+		left = unread(g->in_fd);
+		/* A pipe that was full is emptied first; but it never waits for nothing. */
+		idle = left < before || held || g->held ? 0 : idle + 1;
+		CHECK(idle < 2);
+	}
+	return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -182,34 +274,31 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct guest g;
 	static uint8_t piece[AGENT_HEAD_LEN + AGENT_PAYLOAD_MAX];
 	struct frames f = {.p = data, .left = size};
+	int pair[2];
 	size_t n;
 	int rc = 0;
 
+	real_write = file_write_operation;
+	real_write.data = write_data;
+	real_write.pour = write_pour;
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
 	g.ops = fakes;
 	g.sync = fake_sync;
 	g.stop = fake_stop;
+	g.held = false;
 	g.in_head = 0;
 	g.in_tail = 0;
 	g.refused_len = 0;
-	mux_init(&g, -1, -1);
+	mux_init(&g, pair[0], -1);
 	while (rc == 0 && (n = frames_next(&f, types, sizeof(types), piece)) > 0) {
-		for (size_t at = 0; rc == 0 && at < n;) {
-			at += receive(&g, piece + at, n - at);
-			rc = mux_take_frames(&g);
-			CHECK(rc == 0 || rc == -EBADMSG);
-			CHECK(g.open <= AGENT_CHANNELS_MAX);
-			CHECK(g.requests_bytes <= MUX_REQUESTS_MAX);
-			if (!g.held)
-				continue;
-			/* The worker reads at last. */
-			check_queue(&g.out.main);
-			check_queue(&g.out.quick);
-			out_init(&g.out, -1);
-		}
+		CHECK(
+		    write(pair[1], piece, n) == (ssize_t)n); /* it is empty, and has room for it */
+		rc = serve(&g);
 	}
 	check_queue(&g.out.main);
 	check_queue(&g.out.quick);
 	mux_drop_all(&g);
 	CHECK(g.requests_bytes == 0);
+	CHECK(close(pair[0]) == 0 && close(pair[1]) == 0);
 	return 0;
 }

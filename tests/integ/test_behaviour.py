@@ -136,6 +136,27 @@ class Pool(BehaviourTest):
         self.assertEqual((again["source"], again["box_id"]), ("cold", box["box_id"]))
         self.assertGreater(again["generation"], box["generation"])
 
+    def test_a_request_for_a_box_of_another_generation(self):
+        box = self.d.acquire("u", "generation")
+        path = f"/v1/boxes/{box['box_id']}"
+        this, other = box["generation"], box["generation"] + 1
+        c = self.d.connect()  # sbxd's at first, then the worker's, then either's
+
+        def ask(method, tail, generation):
+            return self.d.request(method, path + tail, headers={"X-Box-Generation": str(generation)}, connection=c)
+
+        for method, tail, fine in (("GET", "", 200), ("GET", "/fs/stat?path=/", 200), ("GET", "/executions", 200), ("GET", "/metrics", 200)):
+            self.assertEqual(ask(method, tail, this).status, fine)
+            r = ask(method, tail, other)
+            self.assertEqual((r.status, r.json["error"]["reason"]), (410, "stale_generation"), tail)
+            self.assertEqual(ask(method, tail, this).status, fine)
+        for method, tail in (("DELETE", "?force=true"), ("POST", "/release"), ("PUT", "/fs/write?path=/tmp/x")):
+            self.assertEqual(ask(method, tail, other).status, 410)
+        self.assertEqual(self.d.inspect(box["box_id"])["generation"], this)
+        for wrong in ("0", "x", "-1", ""):
+            self.assertEqual(ask("GET", "", wrong).status, 400)
+            c = self.d.connect()
+
     def test_a_stale_handle_cannot_invalidate_the_recreated_box(self):
         c = self.d.connect()
         body = {"user_id": "u", "thread_id": "stale", "release_on_disconnect": True}

@@ -137,6 +137,17 @@ class Remote(Serves, BoxliteTest):
     isolation = "remote"
 
 
+class PlainServer(BoxliteTest):
+    """A server whose boxes have no command of their own, as sbxd is: it refuses one."""
+
+    server = True
+    knobs = "commands=no"
+
+    def test_it_serves(self):
+        box = self.d.acquire("plain", "t")["box_id"]
+        self.assertEqual(self.d.sh(box, "echo here"), "here\n")
+
+
 class OlderLibrary(Serves, BoxliteTest):
     variant = "old"
     knobs = "version=0.9.0,text=hold,drain=first"

@@ -6,23 +6,20 @@ of the lock file into build/boxlite_sdk/, once. Some cases again:
     SBX_SDK_CASES="tty kill" make integ TEST=test_boxlite_sdk
 """
 
-import hashlib
 import json
 import os
 import platform
-import re
 import secrets
-import shutil
 import socket
 import subprocess
 import tempfile
 import unittest
 
+import npm
 from harness import BOUND, ROOT, Daemon, DaemonTest, open_fds, other_mounts, slurp, wait_for
 
 SOURCES = os.path.join(ROOT, "tests/integ/boxlite_sdk")
 NATIVE = "node_modules/@boxlite-ai/boxlite-linux-x64-gnu/boxlite.linux-x64-gnu.node"
-UNREACHABLE = r"\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ERR_SOCKET_TIMEOUT)\b"
 
 CASES = """
     create_unnamed create_named create_duplicate_name create_bad_name create_with_options create_as_user create_bad_options
@@ -50,32 +47,9 @@ CASES = """
 
 
 def install_sdk():
-    """The folder with the SDK of the lock file; npm is asked only for one that is not there yet."""
     if platform.machine() != "x86_64":
         raise unittest.SkipTest(f"the SDK's native part is not made for {platform.machine()}")
-    for program in ("node", "npm"):
-        if not shutil.which(program):
-            raise AssertionError(f"there is no {program}: run tools/deps.sh test")
-    digest = hashlib.sha256(slurp(f"{SOURCES}/package-lock.json", "rb")).hexdigest()[:16]
-    base = os.path.join(ROOT, "build/boxlite_sdk")
-    place = os.path.join(base, digest)
-    if os.path.exists(place):
-        return place
-    shutil.rmtree(base, ignore_errors=True)
-    os.makedirs(base)
-    new = tempfile.mkdtemp(dir=base)
-    for name in ("package.json", "package-lock.json"):
-        shutil.copy(f"{SOURCES}/{name}", new)
-    npm = subprocess.run(
-        ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--fetch-timeout=60000",
-         "--fetch-retries=1"], cwd=new, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)
-    said = npm.stdout + npm.stderr
-    if npm.returncode != 0 and re.search(UNREACHABLE, said):
-        raise unittest.SkipTest(f"npm's registry cannot be reached: {re.search('.*' + UNREACHABLE + '.*', said).group()}")
-    assert npm.returncode == 0, f"npm ci: {said}"
-    assert os.path.exists(os.path.join(new, NATIVE)), f"npm ci left the SDK's native part out: {said}"
-    os.rename(new, place)
-    return place
+    return npm.install("boxlite_sdk", NATIVE)
 
 
 def free_port():

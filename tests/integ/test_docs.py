@@ -14,13 +14,15 @@ import tempfile
 import unittest
 
 import contract
+import test_boxlite_sdk
 import yaml
 import ctl
 from harness import BOUND, BUILD, ROOT, Daemon, DaemonTest, slurp, wait_for
 from tcp import TokenFile
 
 BLOCK = re.compile(r"(?:<!-- (run|not run: [^\n]*) -->\n\s*)?^```sh\n(.*?)^```$", re.M | re.S)
-GUIDES = sorted(glob.glob(f"{ROOT}/docs/*.md")) + [f"{ROOT}/README.md"]
+GUIDES = sorted(glob.glob(f"{ROOT}/docs/*.md") + glob.glob(f"{ROOT}/docs/guides/*.md")) + [f"{ROOT}/README.md"]
+SDKS = {"boxlite-sdk.md": test_boxlite_sdk.install_sdk}  # what a guide has npm install, which the tests have already
 PAGES = sorted(glob.glob(f"{ROOT}/docs/*.[1-8]"))
 
 
@@ -72,6 +74,8 @@ class Examples(DaemonTest):
             env = {**os.environ, "SBXD_SOCKET": self.d.socket, "PATH": f"{BUILD}:{os.environ['PATH']}", "TOKEN_FILE": self.token.path,
                    "ADDRESS": re.findall(r"serving on http://([^ ]*): ", self.d.log())[-1], "LANG": "C.UTF-8"}
             os.mkdir(f"{place}/cwd")
+            if os.path.basename(path) in SDKS:
+                os.symlink(f"{SDKS[os.path.basename(path)]()}/node_modules", f"{place}/cwd/node_modules")
             with open(f"{place}/script", "w", encoding="utf-8") as f:
                 f.write("\n".join(script) + "\n")
             r = subprocess.run(["bash", f"{place}/script"], cwd=f"{place}/cwd", env=env, stdin=subprocess.DEVNULL, capture_output=True,
@@ -176,7 +180,9 @@ class Configuration(unittest.TestCase):
         default = self.defaults[key]
         if key == "environment":
             return {"A": "b"}
-        if isinstance(default, bool) or "," in allowed and allowed.split(", ")[0] in (str(default), "soft"):
+        if isinstance(default, bool):
+            return not default
+        if "," in allowed and allowed.split(", ")[0] in (str(default), "soft"):
             return yaml.safe_load(allowed.split(", ")[-1])
         if isinstance(default, (int, float)):
             return default - 1 if default else 1
@@ -229,7 +235,8 @@ class Pages(unittest.TestCase):
         return " ".join(re.sub(".\b", "", r.stdout).split())
 
     def test_lint(self):
-        self.assertLessEqual({"sbxctl.1", "sbxtop.1", "sbxd.8", "sbx-worker.8", "sbxd.yaml.5"}, {os.path.basename(p) for p in PAGES})
+        self.assertLessEqual({"sbxctl.1", "sbxtop.1", "sbx-mcp.1", "sbxd.8", "sbx-worker.8", "sbxd.yaml.5"},
+                             {os.path.basename(p) for p in PAGES})
         for page in PAGES:
             r = subprocess.run(["mandoc", "-T", "lint", "-W", "all", page], capture_output=True, text=True, timeout=60)
             of_the_host = ("referenced manual not found", "mandoc.db")
@@ -240,6 +247,13 @@ class Pages(unittest.TestCase):
         options = re.findall(r"^  (--\S+)(?: ([A-Z:]+))?  +\S", sbxd("--help").stdout, re.M)
         self.assertGreater(len(options), 10)
         page = re.findall(r"^\.It Fl -(\S+)(?: Ar (\S+))?$", slurp(f"{ROOT}/docs/sbxd.8"), re.M)
+        self.assertEqual([(f"--{name}", arg) for name, arg in page], options)
+
+    def test_sbx_mcp(self):
+        r = subprocess.run([f"{BUILD}/sbx-mcp", "--help"], capture_output=True, text=True, timeout=60)
+        options = re.findall(r"^  (--\S+)(?: ([A-Z]+))?", r.stdout, re.M)
+        self.assertGreater(len(options), 10)
+        page = re.findall(r"^\.It Fl -(\S+)(?: Ar (\S+))?$", slurp(f"{ROOT}/docs/sbx-mcp.1"), re.M)
         self.assertEqual([(f"--{name}", arg) for name, arg in page], options)
 
     def test_sbxctl(self):

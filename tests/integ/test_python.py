@@ -71,6 +71,18 @@ class Boxes(ClientTest):
         box.close()
         self.assertEqual(self.leases(successor), 1)
 
+    def test_a_call_does_not_reach_a_successor(self):
+        """Another process has the scope's new box before this one notices that its own is gone."""
+        old = [self.acquire(thread="successor") for _ in range(3)]
+        self.assertEqual(self.d.request("DELETE", f"/v1/boxes/{old[0].id}?force=1").status, 204)
+        new = self.acquire(thread="successor")
+        self.assertEqual(new.id, old[0].id)
+        self.assertRaises(sbxd.StaleGeneration, old[0].write, "/tmp/x", "stray")
+        self.assertRaises(sbxd.StaleGeneration, old[1].stream, "true")
+        self.assertRaises(sbxd.StaleGeneration, old[2].exec, "true")
+        self.assertRaises(sbxd.StaleGeneration, old[0].inspect)
+        self.assertRaises(sbxd.NotFound, new.read, "/tmp/x")
+
     def test_a_renewal_finds_another_box(self):
         box = self.acquire()
         self.d.request("DELETE", f"/v1/boxes/{box.id}?force=1")

@@ -228,6 +228,24 @@ class Sandboxes(AsyncTest):
 
         self.run_async(body)
 
+    def test_a_call_does_not_reach_a_successor(self):
+        async def body(client):
+            old = [await AsyncSandbox.acquire("async", self.thread, client=client) for _ in range(2)]
+            await asyncio.to_thread(self.d.request, "DELETE", f"/v1/boxes/{old[0].id}?force=1")
+            async with AsyncSandbox.acquire("async", self.thread, client=client) as new:
+                self.assertEqual(new.id, old[0].id)
+                with self.assertRaises(sbxd.StaleGeneration):
+                    await old[0].write("/tmp/x", "stray")
+                with self.assertRaises(sbxd.StaleGeneration):
+                    async for _ in old[1].stream("true"):
+                        pass
+                with self.assertRaises(sbxd.NotFound):
+                    await new.read("/tmp/x")
+            for box in old:
+                await box.close()
+
+        self.run_async(body)
+
     def test_a_box_that_is_gone_stays_gone(self):
         async def body(client):
             box = await AsyncSandbox.acquire("async", self.thread, client=client)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Callable, Generic, Mapping, Sequence, TypeVar
 
@@ -45,6 +45,15 @@ def default_socket() -> str:
         if os.path.exists(own):
             return own
     return "/run/sbxd/sbxd.sock"
+
+
+def of_generation(call: Call[T_co], generation: int) -> Call[T_co]:
+    """The call for that box only, and not for one that has taken its place: StaleGeneration."""
+    return replace(call, headers=(*call.headers, generation_header(generation)))
+
+
+def generation_header(generation: int) -> tuple[str, str]:
+    return "X-Box-Generation", str(generation)
 
 
 def command_text(command: Command) -> dict[str, Any]:

@@ -45,13 +45,14 @@ def order(what: dict[str, Any]) -> bytes:
 class Handshake:
     """The request that turns a connection into a WebSocket, and the check of its answer."""
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, *headers: tuple[str, str]) -> None:
         key = base64.b64encode(os.urandom(16)).decode()
         fields = [
             ("Upgrade", "websocket"),
             ("Connection", "Upgrade"),
             ("Sec-WebSocket-Version", "13"),
             ("Sec-WebSocket-Key", key),
+            *headers,
         ]
         self.request = request_head("GET", target, None, fields)
         self._accept = base64.b64encode(hashlib.sha1(key.encode() + _ACCEPT, usedforsecurity=False).digest()).decode()

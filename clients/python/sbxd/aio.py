@@ -164,9 +164,8 @@ class AsyncSandbox:
     ) -> AsyncStream:
         """As `Sandbox.stream`, with `async for`. The command starts when the first piece is asked for."""
         self._check()
-        return AsyncStream(
-            self, _calls.stream(self.id, command, env=env, cwd=cwd, user=user, stdin=stdin, timeout=timeout, tty=tty)
-        )
+        call = _calls.stream(self.id, command, env=env, cwd=cwd, user=user, stdin=stdin, timeout=timeout, tty=tty)
+        return AsyncStream(self, _calls.of_generation(call, self.generation))
 
     async def exec(
         self,
@@ -247,7 +246,7 @@ class AsyncSandbox:
     async def _call(self, call: Call[T]) -> T:
         self._check()
         try:
-            return await self._client._call(call, self.id)
+            return await self._client._call(_calls.of_generation(call, self.generation), self.id)
         except (BoxGone, NotFound) as e:
             self._gone = e if isinstance(e, BoxGone) else await self._missing()
             if self._gone is e or self._gone is None:

@@ -92,7 +92,8 @@ class AsyncProcess:
         timeout = self._box._client.timeout
         c = await self._box._client._pool.open(timeout)
         try:
-            handshake = _ws.Handshake(_calls.execution_target(self._box.id, self.id, "/attach"))
+            target = _calls.execution_target(self._box.id, self.id, "/attach")
+            handshake = _ws.Handshake(target, _calls.generation_header(self._box.generation))
             response = Response()
             await c.send(handshake.request)
             while not response.done:

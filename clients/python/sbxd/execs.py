@@ -118,7 +118,8 @@ class Process:
         self._thread.start()
 
     def _shake_hands(self, timeout: float) -> bytes:
-        handshake = _ws.Handshake(_calls.execution_target(self._box.id, self.id, "/attach"))
+        target = _calls.execution_target(self._box.id, self.id, "/attach")
+        handshake = _ws.Handshake(target, _calls.generation_header(self._box.generation))
         response = Response()
         self._connection.send(handshake.request)
         while not response.done:

@@ -210,7 +210,7 @@ class Sandbox:
         self._check()
         call = _calls.stream(self.id, command, env=env, cwd=cwd, user=user, stdin=stdin, timeout=timeout, tty=tty)
         try:
-            return Stream(self._client, self.id, call)
+            return Stream(self._client, self.id, _calls.of_generation(call, self.generation))
         except BoxGone as e:
             self._gone = e
             raise
@@ -318,7 +318,7 @@ class Sandbox:
     def _call(self, call: Call[T]) -> T:
         self._check()
         try:
-            return self._client._call(call, self.id)
+            return self._client._call(_calls.of_generation(call, self.generation), self.id)
         except (BoxGone, NotFound) as e:
             self._gone = e if isinstance(e, BoxGone) else self._missing()
             if self._gone is e or self._gone is None:

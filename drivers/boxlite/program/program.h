@@ -54,6 +54,7 @@ struct program {
 	char name[64];
 	struct blx_box *box;   /* NULL: none is in hand */
 	bool started;	       /* it runs, as far as we know */
+	bool plain;	       /* the server makes boxes without a command of their own only */
 	struct blx_exec *exec; /* the agent's command */
 	struct relay relay;
 	struct blx_exec *mkdir; /* makes directories, for a moment */

@@ -69,7 +69,8 @@ static void options_fill(struct program *p, const struct eng_start *s, struct bl
 	api->options_set_detach(o, p->detach);
 	if (s->image[0] == '/' && api->options_set_rootfs)
 		api->options_set_rootfs(o, s->image);
-	options_keep_alive(api, o);
+	if (!p->plain)
+		options_keep_alive(api, o);
 }
 
 static int post_create(struct ask *a, struct blx_error *error)
@@ -153,6 +154,11 @@ static int create(struct program *p, const struct eng_start *s, struct answer *g
 	struct eng_done ignored = {0};
 	int rc = ask(p, &a, got, err);
 
+	/* A server whose boxes have no command of their own; they do not end with it, either. */
+	if (got->code == BLX_UNSUPPORTED && p->remote) {
+		p->plain = true;
+		rc = ask(p, &a, got, err);
+	}
 	if (got->code == BLX_ALREADY_EXISTS || (rc == 0 && got->handle && !got->flag)) {
 		log_warn("box %s: one of that name was there, and is removed", s->name);
 		if (got->handle)

@@ -66,6 +66,12 @@ static void call_made(struct event *e)
 static enum blx_code check_options(
     struct runtime *rt, const struct options *o, struct blx_error *err)
 {
+	char commands[16];
+
+	if (o->command && rt->remote &&
+	    !strcmp(knob_text("commands", "yes", commands, sizeof(commands)), "no"))
+		return error_set(err, BLX_UNSUPPORTED,
+		    "unsupported: \"entrypoint\": what it asks for cannot be had here");
 	if (o->detach && o->auto_remove && !rt->remote)
 		return error_set(err, BLX_CONFIG,
 		    "configuration error: auto_remove and detach exclude each other");

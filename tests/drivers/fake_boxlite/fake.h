@@ -148,6 +148,7 @@ struct options {
 	int memory_mib;
 	int disk_gb;
 	bool network;
+	bool command; /* one of its own, which is not run */
 	bool auto_remove;
 	bool detach;
 };

@@ -143,16 +143,14 @@ void boxlite_options_set_detach(struct options *o, int on)
 /* What the box runs by itself: here nothing, whatever is asked for. */
 void boxlite_options_set_entrypoint(struct options *o, const char *const *args, int argc)
 {
-	(void)o;
 	(void)args;
-	(void)argc;
+	if (o)
+		o->command |= argc > 0;
 }
 
 void boxlite_options_set_cmd(struct options *o, const char *const *args, int argc)
 {
-	(void)o;
-	(void)args;
-	(void)argc;
+	boxlite_options_set_entrypoint(o, args, argc);
 }
 
 enum blx_code boxlite_api_key_credential_new(

@@ -79,6 +79,7 @@ static const struct bad frames[] = {
 	"\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0", 29),
     BAD("short read", AGENT_READ, 1, "x", 1),
     BAD("short write", AGENT_WRITE, 1, "x", 1),
+    BAD("a wake where nothing sleeps", AGENT_WAKE, 0, "01234567", 8),
     BAD("a HELLO from the worker", AGENT_HELLO, 1, "01234567", 8),
 };
 

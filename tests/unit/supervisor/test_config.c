@@ -109,6 +109,8 @@ static const struct {
     {"limits.box_executions", "193", "from 1 to 192"},
     {"limits.execution_detach_grace", "-1", "from 0 to 86400"},
     {"limits.execution_detach_grace", "86401", "from 0 to 86400"},
+    {"limits.operation_stall_timeout", "-1", "from 0 to 86400"},
+    {"limits.operation_stall_timeout", "86401", "from 0 to 86400"},
     {"limits.execution_keep_seconds", "86400.001", "from 0 to 86400"},
     {"images.cache_mib", "0", "a whole number from 1 to"},
     {"images.pull_timeout", "0.5", "from 1 to 86400"},
@@ -118,8 +120,11 @@ static const struct {
     {"namespace.uid_base", "4294836223", "go past the last uid"},
     {"qemu.binary", "qemu-system-x86_64", "an absolute path"},
     {"qemu.kernel", "[]", "a list or mapping"},
-    {"qemu.initrd", "initrd", "an absolute path"},
+    {"qemu.modules", "modules", "an absolute path"},
+    {"qemu.accel", "hvf", "'hvf' is not allowed; give auto, kvm, tcg"},
     {"qemu.accel", "{}", "a list or mapping"},
+    {"qemu.cpu", "[]", "a list or mapping"},
+    {"qemu.templates", "maybe", "give false, true"},
     {"boxlite.library", "libboxlite.so", "an absolute path"},
     {"boxlite.home", "x", "an absolute path"},
     {"boxlite.registries", "[]", "a list or mapping"},
@@ -250,6 +255,7 @@ static void test_defaults(void **state)
 	assert_int_equal(c.limits.box_executions, 64);
 	assert_int_equal(c.limits.execution_detach_grace_ns, 300 * NS_PER_S);
 	assert_int_equal(c.limits.execution_keep_ns, 300 * NS_PER_S);
+	assert_int_equal(c.limits.operation_stall_ns, 120 * NS_PER_S);
 	assert_int_equal(c.limits.head_bytes, 16384);
 	assert_int_equal(c.limits.body_bytes, 65536);
 	assert_int_equal(c.limits.json_depth, 32);

@@ -64,7 +64,7 @@ static void test_everything_round_trips(void **state)
 	    "  C: '  spaces  '\n"
 	    "  D: \"$$$$ $${A}\"\n"
 	    "namespace: {uid_base: 65536}\n"
-	    "qemu: {binary: /q, accel: tcg}\n"
+	    "qemu: {binary: /q, accel: tcg, cpu: max, templates: false}\n"
 	    "boxlite: {library: /l, home: /h, registries: 'a,b', network: enabled, detach: true,\n"
 	    "  url: 'http://h/', path_prefix: p}\n");
 }
@@ -91,14 +91,15 @@ static void test_a_secret_is_not_printed(void **state)
 static void test_options_are_what_drivers_are_told(void **state)
 {
 	static const char want[] = "images.cache_mib=16384\0images.pull_timeout=600\0"
-				   "qemu.accel=t=c g\0boxlite.network=enabled\0"
-				   "boxlite.detach=false\0boxlite.api_key=k\0";
+				   "qemu.accel=auto\0qemu.cpu=t=c g\0qemu.templates=true\0"
+				   "boxlite.network=enabled\0boxlite.detach=false\0"
+				   "boxlite.api_key=k\0";
 	struct config c;
 	struct buf out;
 
-	assert_int_equal(fixture_load(*state,
-			     "qemu: {accel: 't=c g'}\nboxlite: {api_key: k, network: enabled}\n",
-			     NULL, &c, NULL),
+	assert_int_equal(
+	    fixture_load(*state, "qemu: {cpu: 't=c g'}\nboxlite: {api_key: k, network: enabled}\n",
+		NULL, &c, NULL),
 	    0);
 	buf_init(&out, 4096);
 	assert_int_equal(config_options(&c, &out), 0);

@@ -17,7 +17,7 @@ static const struct {
     {"replicas: 3\nreplicas: 4\n", 2, "replicas: is given twice, first in line 1"},
     {"replicas: 3\nsandbox:\n  replicas: 3\n", 3, "replicas: is given twice, first in line 1"},
     {"sandbox: {}\nsandbox: {}\n", 2, "sandbox: is given twice, first in line 1"},
-    {"qemu: {accel: a}\nqemu: {accel: b}\n", 2, "qemu.accel: is given twice"},
+    {"qemu: {cpu: a}\nqemu: {cpu: b}\n", 2, "qemu.cpu: is given twice"},
     {"environment: {}\nenvironment: {}\n", 2, "environment: is given twice"},
     {"sandbox:\n  sandbox: {}\n", 2, "unknown key 'sandbox'"},
     {"sandbox: 3\n", 1, "sandbox: must be a mapping"},

@@ -162,6 +162,31 @@ static void test_removal(void **state)
 	gc_free(&list);
 }
 
+/* Between the verdict and the removal an sbxd came, made a box and died. */
+static void test_a_worker_since_it_was_judged(void **state)
+{
+	struct stage *t = *state;
+	char told[512] = "";
+	struct gc_list list;
+	struct err err;
+	uint64_t start;
+
+	assert_int_equal(proc_start_time(getpid(), &start), 0);
+	make_orphan(t, getpid(), start - 1);
+	list = find(t);
+	assert_int_equal(list.items[0].verdict, GC_DEAD);
+	assert_int_equal(segment_unlink(t->name), 0);
+	make_orphan(t, getpid(), start);
+	assert_int_equal(gc_remove(&list.items[0], false, note, told, &err), -EBUSY);
+	assert_non_null(strstr(err.text, "not dead any more: worker "));
+	assert_string_equal(told, "");
+	assert_int_equal(segment_probe(t->name, NULL), SEGMENT_ORPHANED);
+	gc_free(&list);
+	list = find(t);
+	assert_int_equal(list.items[0].verdict, GC_WAITING);
+	gc_free(&list);
+}
+
 /* What cannot be looked at is not dead. */
 static void test_one_whose_user_nobody_can_be(void **state)
 {
@@ -182,6 +207,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_a_pid_that_another_has_now, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_one_that_is_supervised, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_removal, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(test_a_worker_since_it_was_judged, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,7 +59,7 @@ static void test_head_rejects(void **state)
 		.check = AGENT_CHECK ^ (AGENT_DATA_MAX + 1)},
 	    {.type = AGENT_PING, .size = UINT32_MAX, .check = AGENT_CHECK ^ UINT32_MAX},
 	    {.type = AGENT_NONE, .check = AGENT_CHECK},
-	    {.type = AGENT_STOP + 1, .check = AGENT_CHECK},
+	    {.type = AGENT_WAKE + 1, .check = AGENT_CHECK},
 	    {.type = AGENT_DATA - 1, .check = AGENT_CHECK},
 	    {.type = AGENT_CREDIT + 1, .check = AGENT_CHECK},
 	    {.type = AGENT_HELLO - 1, .check = AGENT_CHECK},

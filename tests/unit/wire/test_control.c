@@ -80,9 +80,9 @@ static const struct {
     {CTL_CLEANUP, sizeof(struct ctl_cleanup), "qemu.accel=tcg", false, "cleanup"},
     {CTL_SWEEP, sizeof(struct ctl_prepare), "qemu.accel=tcg", true, "sweep"},
     {CTL_FINISH, sizeof(struct ctl_prepare), "qemu.accel=tcg", false, "finish"},
+    {CTL_BUSY, 0, NULL, false, "busy"},
     {CTL_IMAGE, sizeof(struct ctl_image), "images.cache_mib=1", true, "image"},
     {CTL_PROGRESS, sizeof(struct ctl_progress), NULL, false, "progress"},
-    {CTL_BUSY, 0, NULL, false, "busy"},
     {CTL_DONE, sizeof(struct ctl_done), NULL, false, "done"},
     {CTL_DONE, sizeof(struct ctl_done), "A=B", true, "done"}, /* it may bring both */
 };

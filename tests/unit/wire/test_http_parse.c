@@ -15,7 +15,8 @@ static void test_simple_get(void **state)
 {
 	static const char text[] = "GET /v1/boxes/a%20b?x=1&y=%2F HTTP/1.1\r\nHost: \r\n"
 				   "Authorization:  Bearer t \t\r\nretry-AFTER: 7\r\n"
-				   "last-event-id: 12 \r\n\r\nNEXT";
+				   "last-event-id: 12 \r\n"
+				   "x-box-generation: 34\r\n\r\nNEXT";
 	struct seen s;
 
 	(void)state;
@@ -34,6 +35,7 @@ static void test_simple_get(void **state)
 		assert_string_equal(h->authorization, "Bearer t");
 		assert_string_equal(h->retry_after, "7");
 		assert_string_equal(h->last_event_id, "12");
+		assert_int_equal(h->box_generation, 34);
 		assert_string_equal(h->content_type, "");
 		assert_string_equal(h->request_id, "");
 		assert_string_equal(h->traceparent, "");

@@ -122,6 +122,9 @@ static void test_refused_heads(void **state)
 	(void)state;
 	refused(REQ "Content-Length: 1\r\nContent-Length: 2\r\n\r\nxx", "Content-Length");
 	refused(REQ "Content-Length: 1\r\nContent-Length: 1\r\n\r\nxx", "Content-Length");
+	refused(REQ "X-Box-Generation: 0\r\n\r\n", "X-Box-Generation");
+	refused(REQ "X-Box-Generation: 1x\r\n\r\n", "X-Box-Generation");
+	refused(REQ "X-Box-Generation: 1\r\nX-Box-Generation: 1\r\n\r\n", "X-Box-Generation");
 	refused(REQ "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", "Transfer-Encoding");
 	refused(REQ "Transfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n", "Transfer-Encoding");
 	refused(REQ "Content-Length: 1,1\r\n\r\n", "Content-Length");

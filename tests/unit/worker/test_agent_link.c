@@ -352,6 +352,74 @@ static void test_garbage_breaks_the_link(void **state)
 	H_UNTIL(h, h->broken == 1);
 }
 
+/* ---- a guest that stands still ---- */
+
+static int roused;
+
+static int rouse_and_tell(void *ctx)
+{
+	struct harness *h = ctx;
+
+	roused++;
+	return agent_link_send(&h->link, AGENT_WAKE, "w", 1);
+}
+
+static int rouse_in_vain(void *ctx)
+{
+	(void)ctx;
+	roused++;
+	return -ETIMEDOUT;
+}
+
+static void fall_asleep(struct harness *h, struct agent_link_ops *ops, int (*rouse)(void *ctx))
+{
+	*ops = h_link_ops;
+	ops->rouse = rouse;
+	h->link.ops = ops;
+	h->link.asleep = true;
+	roused = 0;
+}
+
+/* Whatever is sent first; and what the wake brings comes before it. */
+static void test_what_is_sent_rouses_the_guest(void **state)
+{
+	struct harness *h = *state;
+	struct agent_link_ops ops;
+	struct probe p;
+
+	fall_asleep(h, &ops, rouse_and_tell);
+	assert_int_equal(agent_link_send(&h->link, AGENT_PING, "x", 1), 0);
+	assert_int_equal(roused, 1);
+	(void)guest_expect(h, AGENT_WAKE);
+	(void)guest_expect(h, AGENT_PING);
+	fall_asleep(h, &ops, rouse_and_tell);
+	probe_init(&p);
+	assert_int_equal(
+	    agent_chan_open(&h->link, &p.chan, &probe_ops, AGENT_EXEC, "request", 7), 0);
+	(void)guest_expect(h, AGENT_WAKE);
+	(void)guest_expect(h, AGENT_EXEC);
+	agent_chan_close(&p.chan);
+	(void)guest_expect(h, AGENT_CLOSE);
+	assert_int_equal(roused, 1);
+	assert_int_equal(h->broken, 0);
+	probe_free(&p);
+	h->link.ops = &h_link_ops;
+}
+
+static void test_one_that_does_not_go_on_breaks_the_link(void **state)
+{
+	struct harness *h = *state;
+	struct agent_link_ops ops;
+
+	fall_asleep(h, &ops, rouse_in_vain);
+	assert_int_equal(agent_link_send(&h->link, AGENT_PING, "x", 1), -EPIPE);
+	H_UNTIL(h, h->broken == 1);
+	assert_int_equal(roused, 1);
+	assert_int_equal(agent_link_send(&h->link, AGENT_PING, "x", 1), -EPIPE);
+	assert_int_equal(roused, 1);
+	h->link.ops = &h_link_ops;
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, h_setup, h_teardown)
 
 int main(void)
@@ -369,6 +437,8 @@ int main(void)
 	    TEST(test_end_of_stream_breaks),
 	    cmocka_unit_test(test_broken_rules_break_the_link),
 	    TEST(test_garbage_breaks_the_link),
+	    TEST(test_what_is_sent_rouses_the_guest),
+	    TEST(test_one_that_does_not_go_on_breaks_the_link),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,6 +51,21 @@ static void test_back_with_what_came_after_it(void **state)
 	expect_back(h, 2, "GET ");
 }
 
+/* Only sbxd knows what has become of the box of another generation. */
+static void test_back_for_another_generation(void **state)
+{
+	static const char other[] = "GET " H_BOX "/fs/stat?path=/ HTTP/1.1\r\nHost: x\r\n"
+				    "X-Box-Generation: 2\r\n\r\n";
+	struct harness *h = *state;
+
+	h_connect(h, "POST " H_BOX "/run HTTP/1.1\r\nHost: x\r\nX-Box-Generation: 1\r\n"
+		     "Content-Length: 17\r\n\r\n" RUN_TRUE);
+	serve_run(h, 3);
+	h_expect(h, "\"exit_code\":3");
+	h_client_send(h, other);
+	expect_back(h, 1, other);
+}
+
 static void test_what_is_cut_does_not_come_back(void **state)
 {
 	struct harness *h = *state;
@@ -210,6 +225,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    with_harness(test_back_after_one),
 	    with_harness(test_back_with_what_came_after_it),
+	    with_harness(test_back_for_another_generation),
 	    with_harness(test_what_is_cut_does_not_come_back),
 	    with_harness(test_once_without_sbxd),
 	    with_harness(test_idle),

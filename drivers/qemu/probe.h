@@ -1,0 +1,24 @@
+/*
+ * probe: what of QEMU, of a kernel and of an accelerator this host has. Janitor.
+ */
+#ifndef SBXD_DRIVERS_QEMU_PROBE_H
+#define SBXD_DRIVERS_QEMU_PROBE_H
+
+#include "drivers/qemu/kernel.h"
+#include "drivers/qemu/plan.h"
+#include "drivers/qemu/store.h"
+
+struct found {
+	struct kernel_files files;
+	char version[32];		 /* of QEMU */
+	uint64_t binary[STORE_IDENTITY]; /* what its file is */
+};
+
+/*
+ * Fills all of the plan that does not depend on an image, and *found. 0 or -errno with *err: what
+ * is missing, and which package has it.
+ */
+int probe_host(
+    const struct driver_site *site, struct qemu_plan *plan, struct found *found, struct err *err);
+
+#endif
