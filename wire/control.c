@@ -91,7 +91,6 @@ static const struct ctl_shape shapes[] = {
 	{SITE_TEXTS(ctl_image), TEXT(ctl_image, image)}},
     [CTL_PROGRESS] = {"progress", TAIL_NONE, sizeof(struct ctl_progress), FD_NONE,
 	{TEXT(ctl_progress, stage)}},
-    [CTL_BUSY] = {"busy", TAIL_NONE, 0, FD_NONE, {{0, 0}}},
     [CTL_DONE] = {"done", TAIL_STRINGS, sizeof(struct ctl_done), FD_MAY,
 	{TEXT(ctl_done, driver), TEXT(ctl_done, isolation), TEXT(ctl_done, warning),
 	    TEXT(ctl_done, text)}},
