@@ -95,7 +95,10 @@ int main(int argc, char **argv)
 {
 	static struct guest guest;
 
-	if (argc > 1 &&
+	const bool machine = vm_is_machine();
+
+	/* To a machine's init the kernel gives what it does not know of its own command line. */
+	if (!machine && argc > 1 &&
 	    (strcmp(argv[1], "relay") != 0 || relay_enter(argc > 2 ? argv[2] : NULL) != 0))
 		return 1;
 
@@ -104,7 +107,7 @@ int main(int argc, char **argv)
 	guest.ops = operations;
 	guest.sync = file_sync_begin;
 	guest.stop = stop_begin;
-	if (vm_is_machine()) {
+	if (machine) {
 		if (vm_boot(&guest) != 0)
 			return 1;
 		guest.wake = vm_wake;

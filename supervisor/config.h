@@ -112,7 +112,7 @@ struct config {
 
 	uint64_t images_cache_mib;
 	uint64_t images_pull_timeout_ns;
-	char images_auth_file[CONFIG_PATH_LEN];		 /* "": none */
+	char images_auth_file[CONFIG_PATH_LEN];		  /* "": none */
 	char images_insecure_registries[CONFIG_TEXT_LEN]; /* with commas between */
 
 	uint32_t namespace_uid_base; /* host uids of boxes begin here, when run as root */

@@ -20,8 +20,7 @@
 #include "supervisor/sbxd.h"
 #include "supervisor/spawn.h"
 
-#define PULL_SLACK (60 * NS_PER_S)  /* past its own bound: for locks, and to write it to the disk \
-				     */
+#define PULL_SLACK (60 * NS_PER_S)  /* past its own bound: locks, writing it to the disk */
 #define OTHER_TIME (300 * NS_PER_S) /* deleting takes a while */
 
 static void on_exit_event(struct loop *l, struct loop_watch *watch, uint32_t events)

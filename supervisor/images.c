@@ -186,7 +186,7 @@ static void on_prepared(
 		return;
 	}
 	if (done->code == 0)
-		note_driver(s, done);
+		note_driver(s, done); /* before anybody starts a box of it */
 	if (done->code == 0 && image_take(i, more) < 0)
 		image_settle(i, &no_memory, API_INTERNAL);
 	else

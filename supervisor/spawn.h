@@ -21,7 +21,8 @@ struct spawned {
 /*
  * Runs `path` with argv, stdin and stdout /dev/null, stderr ours, fds as above, nothing else open,
  * all signals at their default and none blocked. The environment holds only what tests and
- * sanitizers use (SBX_*, *SAN_OPTIONS), and how registries are reached (*_PROXY, SSL_CERT_*). 0 with *out filled, or -errno (also when exec failed).
+ * sanitizers use (SBX_*, *SAN_OPTIONS), and how registries are reached (*_PROXY, SSL_CERT_*). 0
+ * with *out filled, or -errno (also when exec failed).
  */
 int spawn_process(
     const char *path, const char *const argv[], const int fds[SPAWN_FDS], struct spawned *out);

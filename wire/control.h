@@ -80,15 +80,14 @@ enum ctl_type {
 			live on */
 	CTL_FINISH,  /* struct ctl_prepare: remove what drivers keep for the whole instance */
 
-	/* janitor -> sbxd */
-	CTL_BUSY, /* no body: it is at the order of that seq, which takes long but gets on */
-
 	/* sbxd -> image process, which answers CTL_PROGRESS as often as it likes, then CTL_DONE */
 	CTL_IMAGE, /* struct ctl_image, fd: a memfd that gets the result as JSON, tail: as above */
 
 	/* janitor or image process -> sbxd */
-	CTL_DONE,     /* struct ctl_done. To CTL_PREPARE, where the image is of the store: fd, which
-			 keeps it there, and tail: its user, its working directory, its environment */
+	CTL_BUSY, /* no body, from the janitor: it is at the order of that seq, which takes long but
+		     gets on */
+	CTL_DONE, /* struct ctl_done. To CTL_PREPARE, where the image is of the store: fd, which
+		     keeps it there, and tail: its user, its working directory, its environment */
 	CTL_PROGRESS, /* struct ctl_progress */
 
 	CTL_TYPES,

@@ -20,7 +20,8 @@ static bool park_is_idle(const struct box *b)
 	const struct agent_link *l = &b->link;
 
 	return b->state == BOX_UP && !b->stop.running && !b->check.running && l->open == 0 &&
-	       l->unanswered == 0 && l->out.len == 0 && l->pour.left == 0 && !l->broken && l->greeted;
+	       l->unanswered == 0 && l->out.len == 0 && l->pour.left == 0 && !l->broken &&
+	       l->greeted;
 }
 
 void box_park_if_idle(struct box *b)

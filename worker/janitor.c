@@ -123,7 +123,7 @@ static int janitor_prepare_any(const struct driver_site *site, const char *image
 		rc = janitor_prepare_with(driver, site, image, false, answer, &one);
 		if (rc == 0)
 			return 0;
-		if (rc == -ENODATA && driver->rooted) /* it could make boxes of it, once it is there */
+		if (rc == -ENODATA && driver->rooted) /* it could, once it is there */
 			return err_set(err, ENODATA, "%s", one.text);
 		janitor_take_back(driver, site);
 		if (len < sizeof(why.text))

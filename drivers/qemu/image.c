@@ -16,7 +16,8 @@
 #define MIB (1024ULL * 1024ULL)
 #define EXT4_ROOM_MIB 32U /* for what is not files */
 
-int image_root(const struct driver_site *site, const char *image, char out[QEMU_PATH], struct err *err)
+int image_root(
+    const struct driver_site *site, const char *image, char out[QEMU_PATH], struct err *err)
 {
 	if (!site->root)
 		return err_set(err, EINVAL,

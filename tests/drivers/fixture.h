@@ -16,8 +16,9 @@
 #include "tests/drivers/host_state.h"
 #include "tests/drivers/target.h"
 
-#define FIXTURE_WAIT_MS 60000 /* for what takes milliseconds, or on an emulated processor seconds \
-			       */
+#define FIXTURE_WAIT_MS                                                           \
+	60000 /* for what takes milliseconds, or on an emulated processor seconds \
+	       */
 
 struct fixture {
 	const struct target *target;

@@ -4,6 +4,7 @@ import os
 import time
 import unittest
 
+import images
 import micro_vm
 from harness import DaemonTest, in_threads, slurp, wait_for
 
@@ -93,6 +94,19 @@ class Qemu(DaemonTest):
             uid = int(status.split("\nUid:\t")[1].split()[0])
             self.assertGreater(uid, 65535)
         self.d.release(box)
+
+
+@micro_vm.needs_vm
+class OfTheStore(images.ImagesTest):
+    config = micro_vm.config("replicas: 2\n")
+
+    def test_a_machine_of_an_image_of_the_store(self):
+        image = images.Image(images.base(), Env=["PATH=/bin", "SAYS=image"], User="app", WorkingDir="/home/app")
+        reference = self.layout(image)
+        box = self.box(reference)
+        self.assertEqual(self.d.inspect(box)["isolation"], "microvm-tcg")
+        self.assertEqual(self.d.sh(box, "id -u; pwd; cat own; echo $SAYS"), "1234\n/home/app\napp's\nimage\n")
+        self.assertTrue(self.listed()[reference]["in_use"])
 
 
 @micro_vm.needs_vm

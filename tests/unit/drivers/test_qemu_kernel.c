@@ -79,13 +79,13 @@ static int teardown(void **state)
 #define MODULE(name, depends)                                          \
 	"printf 'ELF\\0license=GPL\\0depends=" depends "\\0name=" name \
 	"\\0' >kernel/drivers/" name ".ko; echo kernel/drivers/" name ".ko >>modules.order; "
-#define ALL                                                                                   \
-	MODULE("virtio_blk", "virtio,virtio_ring")                                            \
-	MODULE("virtio_ring", "")                                                             \
-	MODULE("virtio", "virtio_ring")                                                       \
-	MODULE("virtio_mmio", "virtio,virtio_ring")                                           \
-	MODULE("virtio_console", "virtio") MODULE("overlay", "") MODULE("erofs", "libcrc32c") \
-	    MODULE("libcrc32c", "")
+#define ALL                                         \
+	MODULE("virtio_blk", "virtio,virtio_ring")  \
+	MODULE("virtio_ring", "")                   \
+	MODULE("virtio", "virtio_ring")             \
+	MODULE("virtio_mmio", "virtio,virtio_ring") \
+	MODULE("virtio_console", "virtio")          \
+	MODULE("overlay", "") MODULE("erofs", "libcrc32c") MODULE("libcrc32c", "")
 
 static int find(struct host *h)
 {
