@@ -25,6 +25,7 @@
 #define JOBS_AT_ONCE 8
 #define PULLS_AT_ONCE 2
 #define RESULT_MAX (4L * 1024 * 1024)
+
 struct image_jobs {
 	TAILQ_HEAD(, image_job) list; /* in the order of their arrival */
 	uint32_t count;

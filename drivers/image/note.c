@@ -29,8 +29,11 @@ void image_note_free(struct image_note *n)
 
 static void env_remove(struct buf *env, const char *entry, size_t name_len)
 {
-	char *data = (char *)env->data + env->off;
+	char *data;
 
+	if (env->len == 0)
+		return; /* there may be no memory yet */
+	data = (char *)env->data + env->off;
 	for (size_t at = 0; at < env->len;) {
 		size_t len = strlen(data + at) + 1;
 
