@@ -84,8 +84,10 @@ enum ctl_type {
 	CTL_IMAGE, /* struct ctl_image, fd: a memfd that gets the result as JSON, tail: as above */
 
 	/* janitor or image process -> sbxd */
-	CTL_DONE,     /* struct ctl_done. To CTL_PREPARE, where the image is of the store: fd, which
-			 keeps it there, and tail: its user, its working directory, its environment */
+	CTL_BUSY, /* no body, from the janitor: it is at the order of that seq, which takes long but
+		     gets on */
+	CTL_DONE, /* struct ctl_done. To CTL_PREPARE, where the image is of the store: fd, which
+		     keeps it there, and tail: its user, its working directory, its environment */
 	CTL_PROGRESS, /* struct ctl_progress */
 
 	CTL_TYPES,
