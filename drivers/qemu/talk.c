@@ -20,6 +20,12 @@ struct frame {
 	uint8_t payload[AGENT_PAYLOAD_MAX];
 };
 
+/* A QEMU that ends with something of ours unread resets the stream: its end like any other. */
+static int talk_error(void)
+{
+	return errno == ECONNRESET ? -EPIPE : -errno;
+}
+
 static int talk_send(const struct machine *m, enum agent_type type, uint32_t channel,
     const void *payload, size_t n, uint64_t deadline_ns)
 {
@@ -40,7 +46,7 @@ static int talk_send(const struct machine *m, enum agent_type type, uint32_t cha
 			continue;
 		}
 		if (put < 0 && errno != EAGAIN && errno != EINTR)
-			return -errno;
+			return talk_error();
 		rc = machine_wait(m, m->stream, POLLOUT, deadline_ns);
 		if (rc < 0)
 			return rc;
@@ -61,7 +67,7 @@ static int talk_read(const struct machine *m, uint8_t *out, size_t n, uint64_t d
 		if (got == 0)
 			return -EPIPE;
 		if (got < 0 && errno != EAGAIN && errno != EINTR)
-			return -errno;
+			return talk_error();
 		if (got > 0) {
 			out += got;
 			n -= (size_t)got;

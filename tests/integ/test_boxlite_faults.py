@@ -74,7 +74,7 @@ class Start(unittest.TestCase):
         self.refused(self.library.config(), "did not do it in time")
 
     def test_auto_passes_over_it(self):
-        """With an image that namespaces have; and one that nobody can have is refused."""
+        """With an image that namespaces have; one of a registry is looked for there, and not as BoxLite would."""
         config = f"driver: auto\nboxlite: {{library: /no/such/libboxlite.so}}\nreplicas: 2\nimage: "
         d = BoxliteDaemon(self.library, config + "host\n")
         try:
@@ -86,7 +86,7 @@ class Start(unittest.TestCase):
         finally:
             d.kill()
             d.remove()
-        self.refused(config + "'127.0.0.1:1/none:1'\n", "127.0.0.1:1/none:1 cannot be pulled")
+        self.refused(config + "127.0.0.1:1/none:1\n", "127.0.0.1:1/none:1 cannot be pulled")
 
     def test_auto_takes_it(self):
         d = BoxliteDaemon(self.library, self.library.config().replace("driver: boxlite", "driver: auto"))
