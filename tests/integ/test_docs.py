@@ -57,13 +57,11 @@ def pattern(shown):
 
 
 class Examples(DaemonTest):
-    config = "replicas: 20\n"
-
     @classmethod
     def setUpClass(cls):
         cls.token = TokenFile()
         cls.addClassCleanup(cls.token.remove)
-        cls.config += f"listen_tcp: 127.0.0.1:0\ntoken_file: {cls.token.path}\n"
+        cls.config = f"replicas: 20\nlisten_tcp: 127.0.0.1:0\ntoken_file: {cls.token.path}\n"
         super().setUpClass()
 
     def run_guide(self, path):
