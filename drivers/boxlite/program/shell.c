@@ -9,7 +9,7 @@
 #include "lib/fd.h"
 #include "lib/log.h"
 
-#define SHELL_IN_MAX (AGENT_HEAD_LEN + AGENT_PAYLOAD_MAX)
+#define SHELL_IN_MAX (AGENT_HEAD_LEN + AGENT_DATA_MAX)
 #define SHELL_OUT_MAX (8U * 1024 * 1024)
 #define SHELL_OUT_LOW (1024U * 1024) /* above it no data is added */
 

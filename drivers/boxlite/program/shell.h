@@ -20,7 +20,7 @@
 
 #define SHELL_ARGS 6
 #define SHELL_WORKSPACE "/mnt/user-data/workspace" /* as guest/command_plan.c has it */
-#define SHELL_INPUT_MAX (AGENT_WINDOW + AGENT_PAYLOAD_MAX)
+#define SHELL_INPUT_MAX (AGENT_WINDOW + AGENT_DATA_MAX)
 #define SHELL_TEXT_MAX 8192U
 
 struct shell_chan;
