@@ -240,11 +240,13 @@ void boxlite_execution_free(struct execution *x)
 	if (!x)
 		return;
 	close_input(x);
+	(void)pthread_mutex_lock(&x->lock);
+	x->freed = true; /* before it is killed: else that may be told as its own end */
+	(void)pthread_mutex_unlock(&x->lock);
 	(void)exec_ask(x, SHIM_SIGNAL, SIGKILL, 0);
 	(void)clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += FREE_WAIT_S;
 	(void)pthread_mutex_lock(&x->lock);
-	x->freed = true;
 	fd_close(&x->stop[1]);
 	(void)pthread_cond_broadcast(&x->change);
 	while (!x->exited || !x->streams[0].done || !x->streams[1].done) {
