@@ -410,8 +410,8 @@ $(CHK)/unit/%: $(CHK)/obj/tests/unit/%.o $(CHK)/libtested.a
 # The double of BoxLite's library, in variants: what info it speaks, which symbols it lacks.
 FAKE := $(CHK)/fake_boxlite
 FAKE_SRC := $(addprefix tests/drivers/fake_boxlite/,boot.c box.c copy.c errors.c exec.c exec_call.c exec_io.c images.c info.c \
-	job.c knobs.c options.c queue.c record.c runtime.c text.c) lib/fd.c lib/proc.c
-FAKE_SHIM_SRC := $(addprefix tests/drivers/fake_boxlite/,shim.c shim_exec.c shim_root.c) lib/fd.c lib/proc.c
+	job.c knobs.c options.c queue.c record.c runtime.c text.c) lib/clock.c lib/fd.c lib/proc.c
+FAKE_SHIM_SRC := $(addprefix tests/drivers/fake_boxlite/,shim.c shim_exec.c shim_root.c) lib/clock.c lib/fd.c lib/proc.c
 FAKE_TEST_SRC := $(sort $(wildcard tests/drivers/fake_boxlite/selftest*.c))
 FAKE_VARIANTS := lacking modest new old standard
 FAKE_INFO_old := 0

@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "lib/clock.h"
 #include "lib/fd.h"
 
 int proc_start_time(pid_t pid, uint64_t *ticks)
@@ -66,4 +68,19 @@ int proc_wait_gone(int pidfd, int timeout_ms)
 	if (rc < 0)
 		return -errno;
 	return rc == 0 ? -ETIMEDOUT : 0;
+}
+
+int proc_kill_exact(pid_t pid, uint64_t start_ticks, uint64_t deadline_ns)
+{
+	FD_SCOPED int pidfd = proc_open_exact(pid, start_ticks);
+	uint64_t now = clock_now_ns();
+	int rc;
+
+	if (pidfd < 0)
+		return pidfd == -ESRCH ? 0 : pidfd;
+	rc = proc_signal(pidfd, SIGKILL);
+	if (rc == 0)
+		rc = proc_wait_gone(
+		    pidfd, deadline_ns > now ? (int)((deadline_ns - now) / NS_PER_MS) + 1 : 0);
+	return rc == -ESRCH ? 0 : rc;
 }

@@ -26,4 +26,11 @@ int proc_signal(int pidfd, int sig);
 /* Waits at most timeout_ms for the process behind pidfd to have exited. 0, -ETIMEDOUT, -errno. */
 int proc_wait_gone(int pidfd, int timeout_ms);
 
+/*
+ * Kills exactly that process and waits, until the monotonic deadline at most, for it to have
+ * exited; the first process of a pid namespace takes all others with it, and is gone only after
+ * them. 0 when it is gone, also when it was, -ETIMEDOUT, -errno.
+ */
+int proc_kill_exact(pid_t pid, uint64_t start_ticks, uint64_t deadline_ns);
+
 #endif

@@ -11,6 +11,8 @@
 #include <linux/nsfs.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -59,7 +61,11 @@ int userns_resume(const struct userns_self *self)
 	return 0;
 }
 
-int userns_owner(pid_t pid, uid_t *owner)
+/*
+ * Who made the user namespace that pid is in. -ESRCH when the process is gone or is in the caller's
+ * own, another -errno when that cannot be seen. 0 or -errno.
+ */
+static int userns_owner(pid_t pid, uid_t *owner)
 {
 	struct stat own;
 	struct stat its;
@@ -168,4 +174,16 @@ bool userns_can_map_layer(const char *path, uid_t base)
 	if (pid > 0)
 		(void)waitpid(pid, NULL, 0);
 	return can;
+}
+
+bool userns_is_of_box(const struct driver_site *site, const char *name, pid_t pid)
+{
+	const char *slot = name + strlen("sbxd-") + strlen(site->instance) + 1;
+	uid_t maker = geteuid();
+	uid_t owner;
+
+	if (site->uid_base)
+		maker = site->uid_base + (uint32_t)strtoul(slot, NULL, 10) * DRIVER_UIDS +
+			DRIVER_WORKER_UID;
+	return pid > 0 && userns_owner(pid, &owner) == 0 && owner == maker;
 }

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct driver_site;
+
 /*
  * Takes on effective uid and gid `id` but keeps all effective capabilities: a user namespace made
  * now is owned by `id`. userns_resume() goes back to root. The process stays as it was otherwise
@@ -19,12 +21,6 @@ struct userns_self {
 
 int userns_assume(uid_t id, struct userns_self *self);
 int userns_resume(const struct userns_self *self);
-
-/*
- * Who made the user namespace that pid is in. -ESRCH when the process is gone or is in the caller's
- * own, another -errno when that cannot be seen. 0 or -errno.
- */
-int userns_owner(pid_t pid, uid_t *owner);
 
 /*
  * Writes the id maps of the process whose /proc directory is procfd. With base != 0 the box's ids
@@ -45,5 +41,12 @@ int userns_map_layer(int mountfd, int usernsfd);
 
 /* Janitor: true when userns_map_layer() can do all of that for what is at `path`. */
 bool userns_can_map_layer(const char *path, uid_t base);
+
+/*
+ * Janitor: whether pid is in a user namespace that the worker of the slot in the box's name made.
+ * What the table says is the word of a worker, which may lie; of a process that cannot be seen,
+ * record and cgroup tell as well.
+ */
+bool userns_is_of_box(const struct driver_site *site, const char *name, pid_t pid);
 
 #endif

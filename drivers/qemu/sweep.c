@@ -4,9 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -122,37 +120,6 @@ int qemu_adopt(const struct driver_site *site, const char *name, struct err *err
 
 /* ---- cleanup ---- */
 
-static int sweep_kill(pid_t pid, uint64_t start, uint64_t deadline_ns)
-{
-	FD_SCOPED int pidfd = proc_open_exact(pid, start);
-	uint64_t now = clock_now_ns();
-	int rc;
-
-	if (pidfd < 0)
-		return pidfd == -ESRCH ? 0 : pidfd;
-	rc = proc_signal(pidfd, SIGKILL);
-	if (rc == 0)
-		rc = proc_wait_gone(
-		    pidfd, deadline_ns > now ? (int)((deadline_ns - now) / NS_PER_MS) + 1 : 0);
-	return rc == -ESRCH ? 0 : rc;
-}
-
-/*
- * What the table says is the word of a worker, which may lie: a process counts only when it is in a
- * user namespace that the worker of that slot made.
- */
-static bool sweep_is_of_box(const struct sweep *s, pid_t pid)
-{
-	const char *slot = s->name + strlen("sbxd-") + strlen(s->site->instance) + 1;
-	uid_t maker = geteuid();
-	uid_t owner;
-
-	if (s->site->uid_base)
-		maker = s->site->uid_base + (uint32_t)strtoul(slot, NULL, 10) * DRIVER_UIDS +
-			DRIVER_WORKER_UID;
-	return pid > 0 && userns_owner(pid, &owner) == 0 && owner == maker;
-}
-
 static int sweep_destroy(void *ctx, const char *parent)
 {
 	struct sweep *s = ctx;
@@ -171,12 +138,12 @@ static int sweep_clean(struct sweep *s, pid_t pid, uint64_t start)
 
 	if (dir < 0)
 		return dir == -ENOENT ? 0 : dir;
-	if (sweep_is_of_box(s, pid))
-		rc = sweep_kill(pid, start, s->deadline_ns);
+	if (userns_is_of_box(s->site, s->name, pid))
+		rc = proc_kill_exact(pid, start, s->deadline_ns);
 	if (rc == 0)
 		rc = qemu_site_path(s->site, path);
 	if (rc == 0 && record_read(path, s->name, &recorded, &recorded_start) == 0)
-		rc = sweep_kill(recorded, recorded_start, s->deadline_ns);
+		rc = proc_kill_exact(recorded, recorded_start, s->deadline_ns);
 	FAULT_POINT("driver.qemu.cleanup.killed");
 	if (rc == 0)
 		rc = cgroup_site_each(dir, sweep_destroy, s);
