@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 /* Credit is given back in portions of this size: a frame for every read would cost more. */
-#define MUX_CREDIT_MIN (AGENT_WINDOW / 4U)
+#define MUX_CREDIT_MIN (AGENT_WINDOW / 2U)
 
 enum mux_slot {
 	MUX_SLOT_IN,

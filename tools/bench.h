@@ -85,6 +85,10 @@ void bench_print_notes(void);
 double bench_us(uint64_t ns);
 double bench_ms(uint64_t ns);
 
+/* Of the client's socket and of the bare stream that it is held against alike; the kernel may give
+ * less. What does not fit in makes the writer sleep. */
+#define BENCH_SEND_BUFFER (4 << 20)
+
 /* ---- bench_base.c: what the kernel alone costs. Each adds `n` samples (for streams: one sample
  * each for the whole size). ---- */
 

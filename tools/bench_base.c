@@ -42,11 +42,11 @@ static int fork_peer(
     void (*fn)(int fd, size_t bytes, size_t chunk), size_t bytes, size_t chunk, pid_t *pid)
 {
 	int pair[2];
-	int big = 4 << 20;
+	const int buffer = BENCH_SEND_BUFFER;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		bench_die("socketpair");
-	(void)setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &big, sizeof(big));
+	(void)setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
 	*pid = fork();
 	if (*pid < 0)
 		bench_die("fork");

@@ -28,10 +28,12 @@ bool wire_try(const struct daemon *d)
 void wire_connect(struct wire *w, const struct daemon *d)
 {
 	const struct timeval bound = {.tv_sec = BOUND_S};
+	const int buffer = BENCH_SEND_BUFFER;
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 
 	(void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", d->socket);
 	w->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	(void)setsockopt(w->fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
 	(void)setsockopt(w->fd, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof(bound));
 	(void)setsockopt(w->fd, SOL_SOCKET, SO_SNDTIMEO, &bound, sizeof(bound));
 	if (w->fd < 0 || connect(w->fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0)

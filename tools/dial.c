@@ -10,6 +10,8 @@
 
 #include "lib/fd.h"
 
+#define DIAL_SEND_BUFFER (1 << 20) /* asked for; the kernel may give less */
+
 static int paths_of(const struct dial_where *where, uid_t uid, struct paths *out, struct err *err)
 {
 	const struct passwd *pw = uid == 0 ? NULL : getpwuid(uid);
@@ -28,6 +30,7 @@ int dial_paths(const struct dial_where *where, struct paths *out, struct err *er
 
 int dial_socket(const char *path, struct err *err)
 {
+	const int buffer = DIAL_SEND_BUFFER;
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	FD_SCOPED int fd = -1;
 
@@ -37,6 +40,8 @@ int dial_socket(const char *path, struct err *err)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return err_sys(err, errno, "socket");
+	/* It only makes large uploads faster. */
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
 	if (connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
 		return err_sys(err, errno, "cannot connect to %s", path);
 	return fd_take(&fd);

@@ -38,6 +38,7 @@ os.register_at_fork(after_in_child=_after_fork_in_child)
 def new_socket() -> socket.socket:
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     sock.setblocking(True)  # whatever socket.setdefaulttimeout says
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)  # makes large uploads faster
     _open[sock.fileno()] = weakref.ref(sock)
     return sock
 
