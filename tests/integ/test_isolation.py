@@ -144,6 +144,12 @@ class Isolation(DaemonTest):
         self.d.sh(self.box, "for d in /mnt/user-data/workspace /mnt/user-data/uploads /mnt/user-data/outputs /mnt/skills /tmp; do "
                             "test -d $d && touch $d/x || exit 1; done")
 
+    @unittest.skipUnless(os.path.exists("/sys/kernel/mm/transparent_hugepage/shmem_enabled"), "a kernel without huge pages")
+    def test_scratch_takes_large_pages(self):
+        """In small ones a large file costs several times as much to write."""
+        mounts = [line.split() for line in self.d.sh(self.box, "cat /proc/self/mounts").splitlines()]
+        self.assertEqual(["huge=within_size" in options.split(",") for _, at, _, options, *_ in mounts if at == "/dev/shm"], [True])
+
     def test_what_a_box_writes_stays_in_it(self):
         self.d.sh(self.box, "touch /usr/bin/sbx-was-here /etc/sbx-was-here 2>/dev/null; true")
         self.assertFalse(os.path.exists("/usr/bin/sbx-was-here"))
