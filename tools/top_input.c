@@ -1,7 +1,6 @@
 /* top_input: what keys and mouse do while the list is shown. sbxtop; holds no state but the app's.
  */
 #include <ncurses.h>
-#include <stdio.h>
 
 #include "tools/top_app.h"
 #include "tools/top_screen.h"
@@ -253,32 +252,6 @@ const struct top_binding top_bindings[] = {
 };
 
 const size_t top_binding_count = sizeof(top_bindings) / sizeof(top_bindings[0]);
-
-/* Together they are 80 columns. */
-static const char *const bar[] = {"Help ", "Cols ", "Search ", "Filter ", "Events ", "Sort ",
-    "Release ", "Pause ", "Kill ", "Quit"};
-
-#define BAR (sizeof(bar) / sizeof(bar[0]))
-
-void top_bar_line(struct top_line *l)
-{
-	for (size_t i = 0; i < BAR; i++) {
-		top_line_put(l, STYLE_STRONG, "F%zu", i + 1);
-		top_line_put(l, STYLE_KEY, "%s", bar[i]);
-	}
-}
-
-int top_bar_hit(int x)
-{
-	int end = 0;
-
-	for (size_t i = 0; i < BAR; i++) {
-		end += snprintf(NULL, 0, "F%zu%s", i + 1, bar[i]);
-		if (x < end)
-			return (int)i + 1;
-	}
-	return 0;
-}
 
 static void run_binding(struct top_app *a, int key)
 {
