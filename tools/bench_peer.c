@@ -24,6 +24,10 @@
 
 #define LINE(...) ((const char *const[]){__VA_ARGS__, NULL})
 
+/* Its limits, and what it does for its cgroups, need more than root may have in a container. */
+#define PODMAN_HERE \
+	"--cgroups=disabled", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024"
+
 static const struct peer_tool tools[] = {
     {.name = "bwrap",
 	.package = "Debian bubblewrap",
@@ -44,11 +48,12 @@ static const struct peer_tool tools[] = {
 	.root = true},
     {.name = "podman",
 	.package = "Debian podman",
-	.run = LINE("@program", "run", "--rm", "--network", "none", "-v", "/usr:/usr:ro",
-	    "--rootfs", "@rootfs", "/bin/true"),
-	.hold = LINE("@program", "run", "--rm", "-i", "--name", "@held", "--network", "none", "-v",
-	    "/usr:/usr:ro", "--rootfs", "@rootfs", "/bin/cat"),
-	.exec = LINE("@program", "exec", "@held", "/bin/true")},
+	.run = LINE("@program", "run", "--rm", PODMAN_HERE, "--network", "none", "-v",
+	    "/usr:/usr:ro", "--rootfs", "@rootfs", "/bin/true"),
+	.hold = LINE("@program", "run", "--rm", "-i", PODMAN_HERE, "--name", "@held", "--network",
+	    "none", "-v", "/usr:/usr:ro", "--rootfs", "@rootfs", "/bin/cat"),
+	.exec = LINE("@program", "exec", "@held", "/bin/true"),
+	.cgroup2 = true},
     {.name = "srt",
 	.package = "npm @anthropic-ai/sandbox-runtime",
 	.run = LINE("@program", "true")},
