@@ -20,15 +20,14 @@ from pyclient import DEERFLOW, sbxd
 
 class Guides(test_docs.Examples):
     def setUp(self):
-        address = re.findall(r"serving on http://([^ ]*): ", self.d.log())[-1]
-        values = {"SBXD_SOCKET": self.d.socket, "SBXD_URL": f"http://{address}", "SBXD_TOKEN_FILE": self.token.path}
-        patch = mock.patch.dict(os.environ, values)
-        patch.start()
-        self.addCleanup(patch.stop)
+        os.environ["SBXD_SOCKET"] = self.d.socket
+        self.addCleanup(os.environ.pop, "SBXD_SOCKET")
         self.addCleanup(lambda: sbxd.client.default_client().close())
 
     def test_every_example_works(self):
-        guide.run_python(self, f"{ROOT}/docs/guides/python.md")
+        address = re.findall(r"serving on http://([^ ]*): ", self.d.log())[-1]
+        with mock.patch.dict(os.environ, SBXD_URL=f"http://{address}", SBXD_TOKEN_FILE=self.token.path):
+            guide.run_python(self, f"{ROOT}/docs/guides/python.md")
 
     def test_the_guide_has_every_endpoint(self):
         """Of the client: every method that a box has is named."""

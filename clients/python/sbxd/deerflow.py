@@ -49,7 +49,8 @@ class SbxdProvider(SandboxProvider):
     def __init__(self, client: Client | None = None) -> None:
         config = get_app_config().sandbox
         self._config = config
-        self._client = client or _client_of(config)
+        self._own = None if client else _client_of(config)
+        self._client = client or self._own or default_client()
         self._image: str | None = getattr(config, "image", None)
         self._environment: dict[str, str] = dict(getattr(config, "environment", None) or {})
         self._wait = float(getattr(config, "acquire_timeout", None) or 60)
@@ -103,6 +104,8 @@ class SbxdProvider(SandboxProvider):
             self._shut = True
         atexit.unregister(self.shutdown)
         self.reset()
+        if self._own is not None:
+            self._own.close()
 
     # ---- acquire ----
 
@@ -190,9 +193,10 @@ class SbxdProvider(SandboxProvider):
         box.close()
 
 
-def _client_of(config: Any) -> Client:
+def _client_of(config: Any) -> Client | None:
+    """For the service that the configuration names, if it names one."""
     url: str | None = getattr(config, "base_url", None)
-    return Client(url=url, token=getattr(config, "api_key", None) or None) if url else default_client()
+    return Client(url=url, token=getattr(config, "api_key", None) or None) if url else None
 
 
 def _capacity_error(e: CapacityExceeded) -> Exception:
