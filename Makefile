@@ -567,7 +567,7 @@ integ: check-programs $(FAKE_LIBS) build/guest-root
 VALGRIND := valgrind --error-exitcode=99 --leak-check=full --track-fds=yes --trace-children=no
 VALGRIND_TESTS := $(filter-out test_config test_config_api test_limits test_metrics test_user test_restart \
 	test_reports test_behaviour test_bench test_boxes_restart test_exec_restart test_tcp_restart test_tcp_start \
-	test_mcp_restart test_python_package test_python_restart test_python_shared,$(INTEG))
+	test_mcp_restart test_python_package test_python_restart test_python_shared test_python_tcp test_agents,$(INTEG))
 VALGRIND_SHORT := test_main_job test_run test_faults
 
 $(CHK)/valgrind_pidfd.so: tests/valgrind/pidfd.c

@@ -153,6 +153,7 @@ static const char *const sections[] = {"limits", "images", "namespace", "qemu", 
  * what would change a box and that we do not do, as `mounts`. */
 static const char *const ignored[] = {
     "allow_host_bash",
+    "api_key",
     "auto_start",
     "base_url",
     "bash_command_timeout",

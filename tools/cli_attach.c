@@ -227,10 +227,11 @@ static int run_session(struct cli_session *a, struct err *err)
 	return rc;
 }
 
-int cli_attach_run(const struct cli *cli, const struct cli_command_line *line, const char *box)
+int cli_attach_run(
+    const struct cli *cli, const struct cli_command_line *line, const struct cli_box *box)
 {
 	struct cli_session a = {.cli = cli,
-	    .box = box,
+	    .box = box->id,
 	    .tty = line->tty,
 	    .sock = -1,
 	    .window_fd = -1,

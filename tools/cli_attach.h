@@ -11,11 +11,13 @@
 #define CLI_EXECUTION_ID 96
 
 struct cli_execution {
-	char path[512]; /* "/v1/boxes/BOX/executions/ID" */
+	char path[512];	     /* "/v1/boxes/BOX/executions/ID" */
+	uint64_t generation; /* of that box; 0: not known */
 };
 
 /* Runs it in the box to its end. Returns our exit status. */
-int cli_attach_run(const struct cli *cli, const struct cli_command_line *line, const char *box);
+int cli_attach_run(
+    const struct cli *cli, const struct cli_command_line *line, const struct cli_box *box);
 
 /* ---- cli_attach_start.c ---- */
 
@@ -23,8 +25,8 @@ int cli_attach_run(const struct cli *cli, const struct cli_command_line *line, c
  * Starts the execution and attaches to it. CLI_OK: *sock and what has been read from it already are
  * the caller's; else it has said what is wrong and there is no execution.
  */
-int cli_attach_start(const struct cli *cli, const struct cli_command_line *line, const char *box,
-    struct cli_execution *out, int *sock, struct buf *rest);
+int cli_attach_start(const struct cli *cli, const struct cli_command_line *line,
+    const struct cli_box *box, struct cli_execution *out, int *sock, struct buf *rest);
 
 /* Attaches to it again. CLI_OK as above; CLI_FAILED after it has said why. */
 int cli_attach_again(

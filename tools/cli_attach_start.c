@@ -145,8 +145,8 @@ static int attach(struct httpc *c, const struct cli_execution *e, int *sock, str
 	return status;
 }
 
-int cli_attach_start(const struct cli *cli, const struct cli_command_line *line, const char *box,
-    struct cli_execution *out, int *sock, struct buf *rest)
+int cli_attach_start(const struct cli *cli, const struct cli_command_line *line,
+    const struct cli_box *box, struct cli_execution *out, int *sock, struct buf *rest)
 {
 	struct httpc *c = NULL;
 	struct buf path;
@@ -154,13 +154,15 @@ int cli_attach_start(const struct cli *cli, const struct cli_command_line *line,
 	int status;
 
 	buf_init(&path, sizeof(out->path));
-	if (cli_put_box_path(&path, box, "/exec") < 0) {
+	if (cli_put_box_path(&path, box->id, "/exec") < 0) {
 		(void)err_set(&err, EINVAL, "no box can have this name");
-		status = cli_fail(box, &err);
+		status = cli_fail(box->id, &err);
 	} else if (cli_connect(cli, &c, &err) < 0) {
-		status = cli_fail(box, &err);
+		status = cli_fail(box->id, &err);
 	} else {
-		status = start(cli, c, line, box, (const char *)buf_head(&path), out);
+		out->generation = box->generation;
+		httpc_mean_box(c, box->generation);
+		status = start(cli, c, line, box->id, (const char *)buf_head(&path), out);
 		if (status == CLI_OK) {
 			status = attach(c, out, sock, rest);
 			if (status != CLI_OK)
@@ -181,6 +183,7 @@ int cli_attach_again(
 
 	if (cli_connect(cli, &c, &err) < 0)
 		return cli_fail("attach", &err);
+	httpc_mean_box(c, e->generation);
 	status = attach(c, e, sock, rest);
 	httpc_close(c);
 	return status;
@@ -196,7 +199,9 @@ void cli_attach_kill(const struct cli *cli, const struct cli_execution *e)
 
 	alone.signal_fd = -1; /* this is not to be interrupted */
 	/* Whoever cannot be asked has no execution any more, or ends it by itself. */
-	if (cli_connect(&alone, &c, &err) == 0)
+	if (cli_connect(&alone, &c, &err) == 0) {
+		httpc_mean_box(c, e->generation);
 		(void)httpc_send(c, &req, cli_deadline(KILL_S), &head, &err);
+	}
 	httpc_close(c);
 }

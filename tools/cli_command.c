@@ -253,8 +253,8 @@ static int run_on(const struct cli *cli, struct httpc *c, const struct cli_comma
 			 : stream_answer(cli, c, what, deadline);
 }
 
-int cli_command_run(const struct cli *cli, const struct cli_command_line *line, const char *box,
-    const struct buf *body)
+int cli_command_run(const struct cli *cli, const struct cli_command_line *line,
+    const struct cli_box *box, const struct buf *body)
 {
 	struct httpc_request req = {.method = "POST",
 	    .accept = cli->json ? NULL : "application/x-ndjson",
@@ -268,14 +268,15 @@ int cli_command_run(const struct cli *cli, const struct cli_command_line *line, 
 	if (cli_command_attaches(cli, line))
 		return cli_attach_run(cli, line, box);
 	buf_init(&path, HTTP_HEAD_MAX / 2);
-	if (cli_put_box_path(&path, box, "/run") < 0) {
+	if (cli_put_box_path(&path, box->id, "/run") < 0) {
 		(void)err_set(&err, EINVAL, "no box can have this name");
-		status = cli_fail(box, &err);
+		status = cli_fail(box->id, &err);
 	} else if (cli_connect(cli, &c, &err) < 0) {
-		status = fail_run(cli, box, 0, NULL, &err);
+		status = fail_run(cli, box->id, 0, NULL, &err);
 	} else {
 		req.path = (const char *)buf_head(&path);
-		status = run_on(cli, c, line, box, &req);
+		httpc_mean_box(c, box->generation);
+		status = run_on(cli, c, line, box->id, &req);
 	}
 	httpc_close(c);
 	buf_free(&path);

@@ -5,10 +5,17 @@
 #define SBXD_TOOLS_CLI_COMMAND_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "tools/cli.h"
 
 #define CLI_STDIN_MAX (32U * 1024U * 1024U)
+
+/* A box, and which of those that have had its id. */
+struct cli_box {
+	const char *id;
+	uint64_t generation; /* of the one that we have a lease of; 0: whichever has the id now */
+};
 
 struct cli_command_line {
 	struct cli_list env; /* K=V */
@@ -56,7 +63,7 @@ int cli_command_body(const struct cli *cli, const struct cli_command_line *line,
  * Runs it in the box: its output goes to our stdout and stderr as it comes, or with --json the
  * whole answer to stdout at its end. Returns our exit status.
  */
-int cli_command_run(const struct cli *cli, const struct cli_command_line *line, const char *box,
-    const struct buf *body);
+int cli_command_run(const struct cli *cli, const struct cli_command_line *line,
+    const struct cli_box *box, const struct buf *body);
 
 #endif

@@ -49,7 +49,7 @@ static int exec_run(struct cli *cli, int argc, char **argv)
 	status = make_request(cli, &o.line, &body);
 	if (status != CLI_OK)
 		return status;
-	status = cli_command_run(cli, &o.line, argv[at], &body);
+	status = cli_command_run(cli, &o.line, &(struct cli_box){.id = argv[at]}, &body);
 	buf_free(&body);
 	return status;
 }
@@ -117,25 +117,26 @@ static int give_back(struct cli *cli, const char *id, const char *lease, bool an
 static int run_in(struct cli *cli, struct httpc *c, const struct cli_command_line *line,
     const char *user, const char *thread, const struct buf *body)
 {
-	json_t *box = NULL;
-	const char *id;
-	int status = acquire(cli, c, user, thread, &box);
+	json_t *answer = NULL;
+	struct cli_box box;
+	int status = acquire(cli, c, user, thread, &answer);
 	int sig = cli_caught_signal(cli);
 	int released;
 
 	if (status != CLI_OK)
 		return sig ? CLI_SIGNAL + sig : status;
-	id = json_string_value(json_object_get(box, "box_id"));
-	if (!id) {
+	box.id = json_string_value(json_object_get(answer, "box_id"));
+	box.generation = (uint64_t)json_integer_value(json_object_get(answer, "generation"));
+	if (!box.id) {
 		const struct err err = {.code = EBADMSG, .text = "the answer names no box"};
 
-		json_decref(box);
+		json_decref(answer);
 		return cli_fail("acquire", &err);
 	}
-	status = cli_command_run(cli, line, id, body);
-	released =
-	    give_back(cli, id, json_string_value(json_object_get(box, "lease_id")), thread == NULL);
-	json_decref(box);
+	status = cli_command_run(cli, line, &box, body);
+	released = give_back(
+	    cli, box.id, json_string_value(json_object_get(answer, "lease_id")), thread == NULL);
+	json_decref(answer);
 	return status == CLI_OK ? released : status;
 }
 

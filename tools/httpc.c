@@ -20,6 +20,7 @@
 struct httpc {
 	int fd; /* owned */
 	int cancel_fd;
+	uint64_t box_generation; /* of the box that is meant; 0: any */
 	struct http_in *in;
 	struct buf bytes; /* received and not yet parsed */
 	bool until_close; /* the body ends where the connection does */
@@ -151,6 +152,11 @@ static int next_event(
 	}
 }
 
+void httpc_mean_box(struct httpc *c, uint64_t generation)
+{
+	c->box_generation = generation;
+}
+
 int httpc_send(struct httpc *c, const struct httpc_request *req, uint64_t deadline,
     const struct http_head **head, struct err *err)
 {
@@ -160,7 +166,8 @@ int httpc_send(struct httpc *c, const struct httpc_request *req, uint64_t deadli
 
 	http_in_reset(c->in);
 	c->until_close = false;
-	rc = httpc_put_request(&(const struct httpc_line){c->fd, c->cancel_fd}, req, deadline, err);
+	rc = httpc_put_request(
+	    &(const struct httpc_line){c->fd, c->cancel_fd, c->box_generation}, req, deadline, err);
 	if (rc < 0)
 		return rc;
 	if (req->fill)

@@ -47,6 +47,12 @@ int httpc_connect(
 int httpc_connect_to(const struct dial_where *where, int cancel_fd, uint64_t deadline,
     struct httpc **out, struct err *err);
 
+/*
+ * From here on each request is for the box of that generation, and refused by another one that has
+ * got its id: X-Box-Generation. 0: for whichever has it.
+ */
+void httpc_mean_box(struct httpc *c, uint64_t generation);
+
 /* Harmless on NULL. */
 void httpc_close(struct httpc *c);
 

@@ -59,13 +59,16 @@ static int send_bytes(
 	return 0;
 }
 
-static int put_head(struct buf *head, const struct httpc_request *req)
+static int put_head(struct buf *head, const struct httpc_request *req, uint64_t box_generation)
 {
 	uint64_t len = req->fill ? req->fill_len : req->body_len;
 	int rc = buf_printf(head, "%s %s HTTP/1.1\r\nHost: localhost\r\nAccept: %s\r\n%s",
 	    req->method, req->path, req->accept ? req->accept : "application/json",
 	    req->headers ? req->headers : "");
 
+	if (rc == 0 && box_generation)
+		rc = buf_printf(
+		    head, "X-Box-Generation: %llu\r\n", (unsigned long long)box_generation);
 	if (rc == 0 && (req->body || req->fill))
 		rc = buf_printf(
 		    head, "Content-Type: %s\r\n", req->type ? req->type : "application/json");
@@ -129,7 +132,7 @@ int httpc_put_request(
 	int rc;
 
 	buf_init(&head, HEAD_SIZE);
-	rc = put_head(&head, req);
+	rc = put_head(&head, req, l->box_generation);
 	/* A short body goes with the head: the service is woken once. */
 	with_body = rc == 0 && req->body && buf_append(&head, req->body, req->body_len) == 0;
 	if (rc < 0)

@@ -10,6 +10,7 @@
 struct httpc_line {
 	int fd;
 	int cancel_fd;
+	uint64_t box_generation; /* 0: not said */
 };
 
 /* Sends a request, as much of it as the service takes before it answers. 0 or as httpc_send(). */

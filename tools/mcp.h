@@ -57,10 +57,11 @@ struct mcp_box {
 	struct mcp_http *lease; /* owned */
 	unsigned int status;	/* of the answer that is being read */
 	struct buf answer;
-	char *id;	/* owned */
-	bool anonymous; /* nobody else can have it: closed at the end */
-	bool was_there; /* there was one before this one */
-	bool is_new;	/* and this one has not its files: to be told once */
+	char *id;	     /* owned */
+	uint64_t generation; /* of the last one that was had; 0: none was, or it is not known */
+	bool anonymous;	     /* nobody else can have it: closed at the end */
+	bool was_there;	     /* there was one before this one */
+	bool is_new;	     /* and this one has not its files: to be told once */
 	bool ending;
 	unsigned int serial; /* grows with each box */
 };

@@ -63,15 +63,26 @@ bool mcp_reason_is_loss(const char *reason)
 	return false;
 }
 
-/* The box went before this was asked: nothing was begun, and once it can be begun anew. */
+/* No box of that id, or another one: ours went before this was asked, and nothing was begun. */
+static bool was_gone(const struct mcp_call *call, const struct err *err)
+{
+	if (call->status == 410)
+		return strstr(err->text, "(stale_generation)") != NULL;
+	return call->status == 404 && strncmp(err->text, "box not found", 13) == 0;
+}
+
+/* Then it can be begun anew, once. */
 static bool begin_anew(struct mcp_call *call, const struct err *err)
 {
-	if (call->status != 404 || strncmp(err->text, "box not found", 13) != 0)
+	if (!was_gone(call, err))
 		return false;
 	mcp_box_lost(call->m, call->box);
 	if (call->asked > 1)
 		return false;
+	mcp_http_close(call->http); /* its end, which may come now, says nothing of what follows */
+	call->http = NULL;
 	call->stage = MCP_CALL_BOX;
+	call->generation = 0;
 	mcp_box_want(call->m); /* may end it */
 	return true;
 }
@@ -128,6 +139,7 @@ static int send_ask(
 	    .path = (const char *)buf_head(path),
 	    .accept = ask->accept,
 	    .traceparent = call->traceparent,
+	    .box_generation = call->generation,
 	    .body = ask->body,
 	    .body_len = ask->body_len,
 	    .body_fd = ask->body_fd,
@@ -144,17 +156,22 @@ static int send_ask(
 
 int mcp_call_ask(struct mcp_call *call, const struct mcp_ask *ask, struct err *err)
 {
+	const struct mcp_box *box = &call->m->box;
 	struct buf path;
 	int rc;
 
+	/* What one box said is not carried on in another one. */
+	if (box->state != MCP_BOX_HELD || (call->generation && call->generation != box->generation))
+		return err_set(err, EIO, "the sandbox was lost in the middle of it");
+	call->generation = box->generation;
 	mcp_http_close(call->http);
 	call->http = NULL;
 	call->status = 0;
 	call->asked++;
-	call->box = call->m->box.serial;
+	call->box = box->serial;
 	buf_clear(&call->answer);
 	buf_init(&path, HTTP_HEAD_MAX / 2);
-	rc = put_path(&path, call->m->box.id, ask->rest);
+	rc = put_path(&path, box->id, ask->rest);
 	if (rc < 0)
 		rc = err_sys(err, -rc, "the path or pattern is too long");
 	else

@@ -70,15 +70,19 @@ static int take_box(struct mcp_box *box, struct err *err)
 	json_t *answer = json_parse_object(buf_head(&box->answer), box->answer.len, err);
 	const char *id = json_string_value(json_object_get(answer, "box_id"));
 	const char *source = json_string_value(json_object_get(answer, "source"));
+	json_int_t generation = json_integer_value(json_object_get(answer, "generation"));
 	int rc = 0;
 
 	if (!answer)
 		return -EBADMSG;
 	box->id = id && source ? strdup(id) : NULL;
 	if (box->id) {
-		bool kept = strcmp(source, "warm") == 0 || strcmp(source, "active") == 0;
+		/* A successor may be warm or active: somebody else was faster to have it. */
+		bool kept = (strcmp(source, "warm") == 0 || strcmp(source, "active") == 0) &&
+			    (uint64_t)generation == box->generation;
 
 		box->is_new = box->was_there && !kept;
+		box->generation = (uint64_t)generation;
 		box->was_there = true;
 		box->state = MCP_BOX_HELD;
 		box->serial++;

@@ -63,11 +63,12 @@ struct mcp_call {
 	json_t *args;  /* owned; an object */
 	json_t *token; /* owned; for progress; NULL */
 	bool modern;
-	char *traceparent;  /* owned; NULL */
-	char *key;	    /* owned; what has to be done in turn: a path in the box */
-	void *state;	    /* owned; the tool's */
-	unsigned int box;   /* the number of the box that it is about */
-	unsigned int asked; /* how many requests it has made */
+	char *traceparent;   /* owned; NULL */
+	char *key;	     /* owned; what has to be done in turn: a path in the box */
+	void *state;	     /* owned; the tool's */
+	unsigned int box;    /* the number of the box that it is about */
+	uint64_t generation; /* of the box in which it began; 0: in none yet, or it is not known */
+	unsigned int asked;  /* how many requests it has made */
 	struct mcp_http *http;
 	unsigned int status; /* of the answer that is being read */
 	struct buf answer;

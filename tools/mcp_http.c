@@ -108,6 +108,9 @@ static int put_request(struct mcp_http *h, const struct mcp_http_request *req)
 
 	if (rc == 0 && req->traceparent)
 		rc = buf_printf(&h->out, "traceparent: %s\r\n", req->traceparent);
+	if (rc == 0 && req->box_generation)
+		rc = buf_printf(
+		    &h->out, "X-Box-Generation: %llu\r\n", (unsigned long long)req->box_generation);
 	if (rc == 0 && body)
 		rc = buf_printf(&h->out, "Content-Length: %llu\r\n", (unsigned long long)len);
 	if (rc == 0)

@@ -22,6 +22,7 @@ struct mcp_http_request {
 	const char *path;	 /* escaped, with its query */
 	const char *accept;	 /* NULL: anything */
 	const char *traceparent; /* NULL: none; a sound one */
+	uint64_t box_generation; /* of the box that is meant; 0: none is, or any */
 	const void *body;	 /* NULL: none, unless body_fd */
 	size_t body_len;
 	int body_fd; /* -1, or what has the body: a regular file, the caller's, read from its offset

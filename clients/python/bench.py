@@ -86,7 +86,7 @@ async def measure(path: str | None, rounds: int) -> int:
     async_client = AsyncClient(path)
     async_box = await AsyncSandbox.acquire("bench", "python", client=async_client)
     box.write("/tmp/small", b"x" * 1000)
-    bare, to_box = Bare(client.socket_path), Bare(client.socket_path)
+    bare, to_box = Bare(client.address), Bare(client.address)
     b = f"/v1/boxes/{box.id}"
     rows: list[tuple[str, Bare, bytes, Callable[[], object], Callable[[], Awaitable[object]]]] = [
         ("pool", bare, get("/v1/pool"), client.pool, async_client.pool),

@@ -1,8 +1,10 @@
 """What the tests of clients over TCP stand on: a daemon with a token file, and requests written by hand."""
 
+import errno
 import http.client
 import json
 import os
+import random
 import re
 import socket
 import tempfile
@@ -12,6 +14,19 @@ from harness import BOUND, DaemonTest, Reply
 TOKEN = "tcp-test-token-0123456789"
 OTHER_UID = 4711
 GO = "while [ ! -e /tmp/go ]; do sleep 0.02; done; echo done"  # a command that ends when a file is there
+
+
+def free_port():
+    """One below those that the kernel gives to outgoing connections."""
+    for _ in range(100):
+        port = random.randrange(20000, 30000)
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError as e:
+                assert e.errno == errno.EADDRINUSE, e
+    raise AssertionError("no free port")
 
 
 class TokenFile:

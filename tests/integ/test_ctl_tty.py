@@ -177,7 +177,7 @@ class Tty(CtlTest):
                 p = self.shell(box, "sleep", "1000")
                 end(box)
                 self.assertEqual(p.end(), 125)
-                self.assertIn(b"sbxctl: ", p.text)
+                p.wait_text(b"sbxctl: ")  # which a thread reads
 
     def test_run_gives_the_box_back(self):
         p = Pty([f"{BUILD}/sbxctl", "run", "-u", "ctl", "-t", "run-tty", "-i", "--tty", "--", "sh"], self.d.socket)

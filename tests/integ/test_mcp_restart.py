@@ -70,6 +70,20 @@ class Trouble(McpTest):
         self.assertIn("the sandbox was lost and this is a new one", r["content"][-1]["text"])
         self.assertEqual(len(m.call("run_command", command="echo x")["content"]), 1, "that is told once")
 
+    def test_a_box_that_was_removed_and_that_others_have_again(self):
+        """What a call is told is not that of another box, and that there is another one it is told, too."""
+        m = self.start()
+        m.sh("echo lost > f")
+        box = self.box()
+        self.assertEqual(self.d.request("DELETE", f"/v1/boxes/{box['box_id']}?force=true").status, 204)
+        successor = self.d.acquire(box["user_id"], box["thread_id"])
+        self.assertEqual(successor["box_id"], box["box_id"])
+        r = m.call("run_command", command="cat f")
+        self.assertFalse(r["isError"], r)
+        self.assertEqual(r["structuredContent"]["exit_code"], 1)
+        self.assertIn("the sandbox was lost and this is a new one", r["content"][-1]["text"])
+        self.assertEqual(len(m.call("run_command", command="echo x")["content"]), 1, "that is told once")
+
     def test_a_box_whose_guest_dies(self):
         m = self.start()
         m.sh("true")

@@ -194,7 +194,7 @@ class Sandboxes(AsyncTest):
                 for wait in (p.read(0.05), p.wait(0.05), p.communicate("x", 0.05)):
                     with self.assertRaises(sbxd.DeadlineExceeded):
                         await wait
-            self.assertEqual(p.returncode, None if p.status == "running" else -9)
+            self.assertEqual((p.returncode, p.status), (-9, "killed"))
             self.assertEqual((await box.run("grep -l sleep /proc/[0-9]*/comm | wc -l")).stdout, "0\n")
 
         self.with_box(body)

@@ -1,24 +1,21 @@
 """The guides of the Python client and of DeerFlow do what they say.
 
-As in test_docs.py: blocks of one guide share one interpreter, or one shell, and comments behind a statement are what it
-prints.
+Those of frameworks that the tests have to install are agents/guides_cases.py's.
 """
 
-import contextlib
-import io
 import json
 import os
 import re
 import sys
 import tempfile
+from unittest import mock
 
 import yaml
 
+import guide
 import test_docs
 from harness import ROOT, slurp
 from pyclient import DEERFLOW, sbxd
-
-PYTHON = re.compile(r"^```python\n(.*?)^```$", re.M | re.S)
 
 
 class Guides(test_docs.Examples):
@@ -27,22 +24,10 @@ class Guides(test_docs.Examples):
         self.addCleanup(os.environ.pop, "SBXD_SOCKET")
         self.addCleanup(lambda: sbxd.client.default_client().close())
 
-    def run_python(self, path):
-        text = slurp(path)
-        names = {"__name__": "guide"}
-        blocks = [(text.count("\n", 0, m.start(1)) + 1, m.group(1)) for m in PYTHON.finditer(text)]
-        self.assertGreater(len(blocks), 1)
-        for line, commands, shown in [s for b in blocks for s in test_docs.steps(*b)]:
-            where = f"{os.path.basename(path)}:{line}"
-            with contextlib.redirect_stdout(io.StringIO()) as out:
-                exec(
-                    compile("\n" * (line - 1) + "\n".join(commands), path, "exec"), names
-                )  # noqa: S102 - that is the test
-            if shown is not None:
-                self.assertRegex(out.getvalue() + "\n", re.compile(rf"\A{test_docs.pattern(shown)}\n+\Z"), where)
-
     def test_every_example_works(self):
-        self.run_python(f"{ROOT}/docs/guides/python.md")
+        address = re.findall(r"serving on http://([^ ]*): ", self.d.log())[-1]
+        with mock.patch.dict(os.environ, SBXD_URL=f"http://{address}", SBXD_TOKEN_FILE=self.token.path):
+            guide.run_python(self, f"{ROOT}/docs/guides/python.md")
 
     def test_the_guide_has_every_endpoint(self):
         """Of the client: every method that a box has is named."""
@@ -68,5 +53,5 @@ class Guides(test_docs.Examples):
             __import__(module)
             self.assertTrue(callable(getattr(sys.modules[module], name)))
             with self.assertLogs("sbxd", "WARNING"):
-                self.run_python(path)
+                guide.run_python(self, path)
         self.run_guide(path)

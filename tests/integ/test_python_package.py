@@ -11,13 +11,11 @@ import tempfile
 import unittest
 import zipfile
 
+import pypi
 from harness import BOUND, IS_ROOT, ROOT, DaemonTest
 from pyclient import CLIENT, DEERFLOW, environment
 
 MYPY = "mypy==2.4.1"
-UNREACHABLE = (
-    r"(NewConnectionError|ConnectTimeoutError|ReadTimeoutError|Temporary failure in name resolution|ProxyError)"
-)
 OFFLINE = ["unshare", "-n"] if IS_ROOT else []
 BUILD_ALL = """
 import sys
@@ -82,7 +80,9 @@ class Package(DaemonTest):
             modules = {f"sbxd/{n}" for n in os.listdir(f"{CLIENT}/sbxd") if n.endswith((".py", ".typed"))}
             with zipfile.ZipFile(wheel) as z, tarfile.open(sdist) as t:
                 self.assertLessEqual(modules, set(z.namelist()))
-                self.assertLessEqual(modules, {n.partition("/")[2] for n in t.getnames()})
+                examples = {f"examples/{n}" for n in os.listdir(f"{CLIENT}/examples") if n.endswith(".py")}
+                self.assertEqual(len(examples), 2)
+                self.assertLessEqual(modules | examples, {n.partition("/")[2] for n in t.getnames()})
             r = run(sys.executable, "-m", "venv", f"{place}/venv")
             self.assertEqual(r[0], 0, r)
             r = run(*OFFLINE, f"{place}/venv/bin/pip", "install", "--no-index", "--no-deps", wheel)
@@ -113,20 +113,7 @@ class Package(DaemonTest):
 class Types(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        """mypy in a folder of its own; the package registry is asked only for one that is not there yet."""
-        cls.venv = os.path.join(ROOT, "build", MYPY.replace("==", "-"))
-        if os.path.exists(f"{cls.venv}/bin/mypy"):
-            return
-        shutil.rmtree(cls.venv, ignore_errors=True)
-        r = run(sys.executable, "-m", "venv", cls.venv)
-        assert r[0] == 0, r
-        r = run(f"{cls.venv}/bin/pip", "install", "--retries", "1", "--timeout", "60", MYPY)
-        if r[0] != 0:
-            shutil.rmtree(cls.venv, ignore_errors=True)
-            found = re.search(".*" + UNREACHABLE + ".*", r[1] + r[2])
-            if found:
-                raise unittest.SkipTest(f"the package registry cannot be reached: {found.group()}")
-            raise AssertionError(r)
+        cls.venv = pypi.environment("mypy", MYPY)
 
     def check(self, *what):
         env = {**environment(), "MYPYPATH": os.pathsep.join((CLIENT, DEERFLOW)), "PYTHONPATH": ""}

@@ -1,27 +1,11 @@
 """sbxd dies or leaves while TCP clients wait: their answers come, and the next one has the port."""
 
-import errno
 import json
-import random
 import signal
-import socket
 import unittest
 
 from harness import open_fds, slurp, wait_for
-from tcp import GO, TOKEN, TcpTest, request, run_request
-
-
-def free_port():
-    """One below those that the kernel gives to outgoing connections."""
-    for _ in range(100):
-        port = random.randrange(20000, 30000)
-        with socket.socket() as s:
-            try:
-                s.bind(("127.0.0.1", port))
-                return port
-            except OSError as e:
-                assert e.errno == errno.EADDRINUSE, e
-    raise AssertionError("no free port")
+from tcp import GO, TOKEN, TcpTest, free_port, request, run_request
 
 
 class Restart(TcpTest):

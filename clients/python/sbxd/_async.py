@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import cast
+from typing import Any, cast
 
-from ._calls import Call
+from ._address import Address, Target, found
+from ._call import Call
 from ._errors import Closed, ConnectionFailed, DeadlineExceeded
 from ._http import Response, request_head
-from ._sync import PIECE, cannot_reach, forget_socket, hung_up, new_socket
+from ._sync import PIECE, cannot_reach, forget_socket, hung_up, new_socket, not_taken
 
 HIGH_WATER = 1 << 20  # bytes that wait for who reads; then the socket is not read
+
+
+async def _looked_up(address: Address) -> list[Target]:
+    try:
+        infos = await asyncio.get_running_loop().getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    except OSError as e:
+        raise cannot_reach(address, e) from e
+    return found(infos)
 
 
 class AsyncConnection(asyncio.Protocol):
     """One connection. Each wait ends after `timeout` seconds, or never if that is None."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, address: Address, sock: socket.socket) -> None:
+        self.address = address
         self._sock = sock
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
@@ -31,19 +41,34 @@ class AsyncConnection(asyncio.Protocol):
         self.timeout: float | None = None
 
     @classmethod
-    async def open(cls, path: str, timeout: float | None) -> AsyncConnection:
-        sock = new_socket()
+    async def open(cls, address: Address, timeout: float | None) -> AsyncConnection:
+        why: OSError | None = None
+        try:
+            targets = address.targets()
+            if targets is None:
+                targets = await asyncio.wait_for(_looked_up(address), timeout)
+            for family, target in targets:
+                try:
+                    return await cls._open(address, family, target, timeout)
+                except asyncio.TimeoutError:  # is an OSError in newer Pythons
+                    raise
+                except OSError as e:  # BlockingIOError: the queue of the socket is full
+                    why = e
+        except asyncio.TimeoutError:
+            raise not_taken(timeout) from None
+        raise cannot_reach(address, why) from why
+
+    @classmethod
+    async def _open(
+        cls, address: Address, family: socket.AddressFamily, target: Any, timeout: float | None
+    ) -> AsyncConnection:
+        loop = asyncio.get_running_loop()
+        sock = new_socket(family)
         try:
             sock.setblocking(False)
-            try:
-                await asyncio.wait_for(asyncio.get_running_loop().sock_connect(sock, path), timeout)
-            except BlockingIOError as e:  # the queue of the socket is full
-                raise cannot_reach(path, e) from e
-            except asyncio.TimeoutError:
-                raise DeadlineExceeded(f"sbxd did not take the connection within {timeout} s") from None
-            except OSError as e:
-                raise cannot_reach(path, e) from e
-            _, c = await asyncio.get_running_loop().create_unix_connection(lambda: cls(sock), sock=sock)
+            await asyncio.wait_for(loop.sock_connect(sock, target), timeout)
+            create = loop.create_unix_connection if family == socket.AF_UNIX else loop.create_connection
+            _, c = await create(lambda: cls(address, sock), sock=sock)
         except BaseException:
             forget_socket(sock)
             sock.close()
@@ -133,7 +158,8 @@ class AsyncConnection(asyncio.Protocol):
     async def request(self, call: Call[object]) -> Response:
         """Sends it; the response has its head then, and whatever came with it."""
         body = call.body
-        head = request_head(call.method, call.target, None if body is None else len(body), call.headers)
+        headers = (*self.address.credentials(), *call.headers)
+        head = request_head(call.method, call.target, None if body is None else len(body), headers)
         response = Response()
         try:
             if body is None or len(body) <= 65536:
@@ -179,8 +205,8 @@ class AsyncConnection(asyncio.Protocol):
 class AsyncPool:
     """Idle connections by what they were used for last. Of a box only so many are in use; other calls wait."""
 
-    def __init__(self, path: str, most_idle: int, most_of_box: int) -> None:
-        self._path = path
+    def __init__(self, address: Address, most_idle: int, most_of_box: int) -> None:
+        self._address = address
         self._most = most_idle
         self._most_of_box = most_of_box
         self._idle: dict[str, list[AsyncConnection]] = {}
@@ -234,7 +260,7 @@ class AsyncPool:
         return None
 
     async def open(self, timeout: float | None) -> AsyncConnection:
-        return await AsyncConnection.open(self._path, timeout)
+        return await AsyncConnection.open(self._address, timeout)
 
     def give(self, key: str, c: AsyncConnection) -> None:
         if self.closed:

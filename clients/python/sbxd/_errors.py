@@ -20,6 +20,10 @@ class ConnectionFailed(SbxdError, ConnectionError):
     """sbxd cannot be reached, or hung up before it answered."""
 
 
+class BadAddress(SbxdError, ValueError):
+    """Where the service is, or the token for it, was said in a way that cannot be."""
+
+
 class DeadlineExceeded(SbxdError, TimeoutError):
     """The time that the caller gave the call is over. A command that it ran is killed."""
 

@@ -26,6 +26,7 @@ def target_of(path: str, query: Mapping[str, object]) -> str:
 
 
 def request_head(method: str, target: str, length: int | None, headers: Sequence[tuple[str, str]] = ()) -> bytes:
+    """Not to be shown: among the headers may be a token."""
     lines = [f"{method} {target} HTTP/1.1\r\nHost: sbxd\r\n"]
     if length is not None:
         lines.append(f"Content-Length: {length}\r\n")

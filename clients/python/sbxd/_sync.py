@@ -7,8 +7,10 @@ import socket
 import struct
 import threading
 import weakref
+from typing import Any
 
-from ._calls import Call
+from ._address import Address, Target, found
+from ._call import Call
 from ._errors import ConnectionFailed, DeadlineExceeded
 from ._http import Response, request_head
 
@@ -35,10 +37,13 @@ def _after_fork_in_child() -> None:
 os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
-def new_socket() -> socket.socket:
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+def new_socket(family: socket.AddressFamily) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
     sock.setblocking(True)  # whatever socket.setdefaulttimeout says
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)  # makes large uploads faster
+    if family == socket.AF_UNIX:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)  # makes large uploads faster
+    else:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     _open[sock.fileno()] = weakref.ref(sock)
     return sock
 
@@ -48,29 +53,50 @@ def forget_socket(sock: socket.socket) -> None:
     _open.pop(sock.fileno(), None)
 
 
-def cannot_reach(path: str, e: OSError) -> ConnectionFailed:
-    return ConnectionFailed(f"sbxd cannot be reached at {path}: {e.strerror or e}")
+def cannot_reach(address: Address, e: OSError | None) -> ConnectionFailed:
+    return ConnectionFailed(f"sbxd cannot be reached at {address.name}: {(e and e.strerror) or e or 'no such host'}")
+
+
+def not_taken(timeout: float | None) -> DeadlineExceeded:
+    return DeadlineExceeded(f"sbxd did not take the connection within {timeout} s")
 
 
 def hung_up(e: BaseException) -> ConnectionFailed:
     return ConnectionFailed(f"sbxd hung up before it answered: {e}")
 
 
+def _targets(address: Address) -> list[Target]:
+    known = address.targets()
+    if known is not None:
+        return known
+    try:
+        return found(socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM))
+    except OSError as e:
+        raise cannot_reach(address, e) from e
+
+
 class Connection:
     """One connection. The kernel keeps the time: each wait ends after `timeout` seconds, or never if that is None."""
 
-    def __init__(self, path: str, timeout: float | None) -> None:
+    def __init__(self, address: Address, timeout: float | None) -> None:
+        self.address = address
+        why: OSError | None = None
+        for family, target in _targets(address):
+            try:
+                self._open(family, target, timeout)
+                return
+            except BlockingIOError:
+                raise not_taken(timeout) from None
+            except OSError as e:
+                why = e
+        raise cannot_reach(address, why) from why
+
+    def _open(self, family: socket.AddressFamily, target: Any, timeout: float | None) -> None:
         self._armed: float | None = None
-        self._sock = new_socket()
+        self._sock = new_socket(family)
         try:
             self.arm(timeout)
-            self._sock.connect(path)
-        except BlockingIOError:
-            self.close()
-            raise DeadlineExceeded(f"sbxd did not take the connection within {timeout} s") from None
-        except OSError as e:
-            self.close()
-            raise cannot_reach(path, e) from e
+            self._sock.connect(target)
         except BaseException:
             self.close()
             raise
@@ -129,7 +155,8 @@ class Connection:
     def request(self, call: Call[object]) -> Response:
         """Sends it; the response has its head then, and whatever came with it."""
         body = call.body
-        head = request_head(call.method, call.target, None if body is None else len(body), call.headers)
+        headers = (*self.address.credentials(), *call.headers)
+        head = request_head(call.method, call.target, None if body is None else len(body), headers)
         response = Response()
         try:
             if body is None or len(body) <= 65536:
@@ -179,8 +206,8 @@ class Connection:
 class Pool:
     """Idle connections by what they were used for last: a box's worker has them then, and is asked at once."""
 
-    def __init__(self, path: str, most: int) -> None:
-        self._path = path
+    def __init__(self, address: Address, most: int) -> None:
+        self._address = address
         self._most = most
         self._begin()
 
@@ -208,7 +235,7 @@ class Pool:
             c.close()
 
     def open(self, timeout: float | None) -> Connection:
-        return Connection(self._path, timeout)
+        return Connection(self._address, timeout)
 
     def give(self, key: str, c: Connection) -> None:
         surplus: Connection | None = None

@@ -14,9 +14,9 @@ import contextlib
 from types import TracebackType
 from typing import Any, Generator, TypeVar
 
-from . import _calls
+from . import _calls, _file_calls
 from ._async import AsyncConnection
-from ._calls import Call, Command, Env
+from ._call import Call, Command, Env, of_generation
 from ._errors import BoxGone, Closed, NotFound, ResourceExhausted, SbxdError
 from .aio_client import AsyncClient, default_client
 from .aio_execs import AsyncProcess, AsyncStream
@@ -165,7 +165,7 @@ class AsyncSandbox:
         """As `Sandbox.stream`, with `async for`. The command starts when the first piece is asked for."""
         self._check()
         call = _calls.stream(self.id, command, env=env, cwd=cwd, user=user, stdin=stdin, timeout=timeout, tty=tty)
-        return AsyncStream(self, _calls.of_generation(call, self.generation))
+        return AsyncStream(self, of_generation(call, self.generation))
 
     async def exec(
         self,
@@ -190,23 +190,23 @@ class AsyncSandbox:
     # ---- files; each as of Sandbox ----
 
     async def read(self, path: str, *, offset: int | None = None, limit: int | None = None) -> bytes:
-        return await self._call(_calls.read(self.id, path, offset, limit, None, None))
+        return await self._call(_file_calls.read(self.id, path, offset, limit, None, None))
 
     async def read_text(self, path: str, *, first: int | None = None, last: int | None = None) -> str:
-        return (await self._call(_calls.read(self.id, path, None, None, first, last))).decode("utf-8")
+        return (await self._call(_file_calls.read(self.id, path, None, None, first, last))).decode("utf-8")
 
     async def write(self, path: str, data: str | bytes, *, append: bool = False, mode: int | None = None) -> int:
         content = data.encode("utf-8") if isinstance(data, str) else data
-        return await self._call(_calls.write(self.id, path, content, append, mode))
+        return await self._call(_file_calls.write(self.id, path, content, append, mode))
 
     async def stat(self, path: str, *, follow: bool = False) -> Stat:
-        return await self._call(_calls.stat(self.id, path, follow))
+        return await self._call(_file_calls.stat(self.id, path, follow))
 
     async def list_dir(self, path: str, *, depth: int = 1, max_results: int = 10000) -> Listing:
-        return await self._call(_calls.list_dir(self.id, path, depth, max_results))
+        return await self._call(_file_calls.list_dir(self.id, path, depth, max_results))
 
     async def glob(self, path: str, pattern: str, *, include_dirs: bool = False, max_results: int = 200) -> Matches:
-        return await self._call(_calls.glob(self.id, path, pattern, include_dirs, max_results))
+        return await self._call(_file_calls.glob(self.id, path, pattern, include_dirs, max_results))
 
     async def grep(
         self,
@@ -218,22 +218,22 @@ class AsyncSandbox:
         case_sensitive: bool = False,
         max_results: int = 100,
     ) -> Lines:
-        return await self._call(_calls.grep(self.id, path, pattern, glob, literal, case_sensitive, max_results))
+        return await self._call(_file_calls.grep(self.id, path, pattern, glob, literal, case_sensitive, max_results))
 
     async def mkdir(self, path: str, *, parents: bool = True, mode: int | None = None) -> bool:
-        return await self._call(_calls.mkdir(self.id, path, parents, mode))
+        return await self._call(_file_calls.mkdir(self.id, path, parents, mode))
 
     async def remove(self, path: str, *, recursive: bool = False) -> int:
-        return await self._call(_calls.remove(self.id, path, recursive))
+        return await self._call(_file_calls.remove(self.id, path, recursive))
 
     async def rename(self, old: str, new: str, *, overwrite: bool = False) -> None:
-        await self._call(_calls.rename(self.id, old, new, overwrite))
+        await self._call(_file_calls.rename(self.id, old, new, overwrite))
 
     async def put_tar(self, path: str, archive: bytes, *, overwrite: bool = True) -> None:
-        await self._call(_calls.put_tar(self.id, path, archive, overwrite))
+        await self._call(_file_calls.put_tar(self.id, path, archive, overwrite))
 
     async def get_tar(self, path: str, *, follow: bool = False) -> bytes:
-        return await self._call(_calls.get_tar(self.id, path, follow))
+        return await self._call(_file_calls.get_tar(self.id, path, follow))
 
     # ---- for the rest of the package ----
 
@@ -246,7 +246,7 @@ class AsyncSandbox:
     async def _call(self, call: Call[T]) -> T:
         self._check()
         try:
-            return await self._client._call(_calls.of_generation(call, self.generation), self.id)
+            return await self._client._call(of_generation(call, self.generation), self.id)
         except (BoxGone, NotFound) as e:
             self._gone = e if isinstance(e, BoxGone) else await self._missing()
             if self._gone is e or self._gone is None:

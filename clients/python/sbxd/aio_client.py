@@ -7,8 +7,9 @@ import weakref
 from typing import Any, TypeVar
 
 from . import _calls
+from ._address import Address, address
 from ._async import AsyncConnection, AsyncPool
-from ._calls import Call
+from ._call import Call
 from ._errors import ConnectionFailed
 from ._http import Response
 from .client import decode, longest
@@ -17,20 +18,37 @@ T = TypeVar("T")
 
 
 class AsyncClient:
-    """The service at one socket, for one loop.
+    """The service at one address, which is said as to `Client`, for one loop.
 
     `timeout` is how many seconds any single wait for sbxd takes at most; what a call may take in the box comes on top.
     Of one box at most `max_connections` are in use at a time, and other calls wait for their turn.
     """
 
     def __init__(
-        self, socket_path: str | None = None, *, timeout: float = 30.0, max_idle: int = 64, max_connections: int = 64
+        self,
+        socket_path: str | None = None,
+        *,
+        url: str | None = None,
+        token: str | None = None,
+        token_file: str | None = None,
+        allow_remote_http: bool = False,
+        timeout: float = 30.0,
+        max_idle: int = 64,
+        max_connections: int = 64,
     ) -> None:
-        self.socket_path = socket_path or _calls.default_socket()
+        self._address = address(socket_path, url, token, token_file, allow_remote_http)
         self.timeout = timeout
-        self._pool = AsyncPool(self.socket_path, max_idle, max_connections)
+        self._pool = AsyncPool(self._address, max_idle, max_connections)
         self._boxes = 0
         self._keeps_idle = True
+
+    @property
+    def address(self) -> str:
+        """The path of the socket, or the URL."""
+        return self._address.name
+
+    def __repr__(self) -> str:
+        return f"<AsyncClient {self.address}>"
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -99,18 +117,20 @@ class AsyncClient:
             c.close()
 
 
-_defaults: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, AsyncClient]] = weakref.WeakKeyDictionary()
+_defaults: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Address, AsyncClient]] = (
+    weakref.WeakKeyDictionary()
+)
 
 
 def default_client() -> AsyncClient:
-    """The one that this loop uses where none is given, for the socket that SBXD_SOCKET names now.
+    """The one that this loop uses where none is given, for the address that the environment names now.
 
     Nobody closes it: so it keeps no connection when no box is open, and leaves none to a loop that ends.
     """
-    path = _calls.default_socket()
     clients = _defaults.setdefault(asyncio.get_running_loop(), {})
-    client = clients.get(path)
+    new = AsyncClient()
+    client = clients.get(new._address)
     if client is None or client._pool.closed:
-        client = clients[path] = AsyncClient(path)
+        client = clients[new._address] = new
         client._keeps_idle = False
     return client

@@ -8,7 +8,8 @@ import contextlib
 from typing import TYPE_CHECKING, AsyncGenerator, AsyncIterator
 
 from . import _calls, _ws
-from ._calls import Call, StreamReader
+from ._call import Call, generation_header
+from ._calls import StreamReader
 from ._errors import BadAnswer, BoxGone, Closed, ConnectionFailed, DeadlineExceeded, NotFound, SbxdError, from_answer
 from ._http import Response
 from .client import decode, longest
@@ -93,7 +94,8 @@ class AsyncProcess:
         c = await self._box._client._pool.open(timeout)
         try:
             target = _calls.execution_target(self._box.id, self.id, "/attach")
-            handshake = _ws.Handshake(target, _calls.generation_header(self._box.generation))
+            headers = (*c.address.credentials(), generation_header(self._box.generation))
+            handshake = _ws.Handshake(target, *headers)
             response = Response()
             await c.send(handshake.request)
             while not response.done:
@@ -147,14 +149,17 @@ class AsyncProcess:
 
     async def wait(self, timeout: float | None = None) -> int:
         """As `Process.wait`."""
+        await self._await_end(timeout)
+        if self._error is not None:
+            raise self._error
+        return self._attachment.exit_code or 0
+
+    async def _await_end(self, timeout: float | None) -> None:
         self._most = None
         self._notify()
         done, _ = await asyncio.wait([self._task], timeout=timeout)
         if not done:
             raise DeadlineExceeded(f"it did not end within {timeout} s")
-        if self._error is not None:
-            raise self._error
-        return self._attachment.exit_code or 0
 
     async def communicate(self, data: bytes | str = b"", timeout: float | None = None) -> tuple[bytes, bytes]:
         """As `Process.communicate`."""
@@ -215,6 +220,7 @@ class AsyncProcess:
                 SbxdError
             ):  # with the box it is gone, without the service it will be ended for being alone
                 await self.kill()
+                await self._await_end(self._box._client.timeout)
         self._task.cancel()
         await asyncio.wait([self._task])
         self._connection.close()

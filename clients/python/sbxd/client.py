@@ -6,7 +6,8 @@ import atexit
 from typing import Any, TypeVar
 
 from . import _calls
-from ._calls import Call
+from ._address import Address, address
+from ._call import Call
 from ._errors import BadAnswer, BoxNotFound, Closed, ConnectionFailed, NotFound, from_answer
 from ._http import Response
 from ._sync import Connection, Pool
@@ -33,17 +34,39 @@ def longest(timeout: float, call: Call[Any]) -> float | None:
 
 
 class Client:
-    """The service at one socket. Threads may share it, and a process that was forked.
+    """The service at one address. Threads may share it, and a process that was forked.
+
+    That is its Unix socket, or with `url` (http://127.0.0.1:PORT) TCP, where a token says who asks: itself, or the file
+    that has it. What is not given is what SBXD_SOCKET, else SBXD_URL with SBXD_TOKEN or SBXD_TOKEN_FILE say, else the
+    socket at its usual place. Another host is refused without `allow_remote_http`: nothing is encrypted.
 
     `timeout` is how many seconds any single wait for sbxd takes at most; what a call may take in the box comes on top.
     `max_idle` connections are kept for later calls.
     """
 
-    def __init__(self, socket_path: str | None = None, *, timeout: float = 30.0, max_idle: int = 64) -> None:
-        self.socket_path = socket_path or _calls.default_socket()
+    def __init__(
+        self,
+        socket_path: str | None = None,
+        *,
+        url: str | None = None,
+        token: str | None = None,
+        token_file: str | None = None,
+        allow_remote_http: bool = False,
+        timeout: float = 30.0,
+        max_idle: int = 64,
+    ) -> None:
+        self._address = address(socket_path, url, token, token_file, allow_remote_http)
         self.timeout = timeout
-        self._pool = Pool(self.socket_path, max_idle)
+        self._pool = Pool(self._address, max_idle)
         self._closed = False
+
+    @property
+    def address(self) -> str:
+        """The path of the socket, or the URL."""
+        return self._address.name
+
+    def __repr__(self) -> str:
+        return f"<Client {self.address}>"
 
     def __enter__(self) -> Client:
         return self
@@ -109,15 +132,15 @@ class Client:
             c.close()
 
 
-_defaults: dict[str, Client] = {}
+_defaults: dict[Address, Client] = {}
 
 
 def default_client() -> Client:
-    """The one that this process uses where none is given, for the socket that SBXD_SOCKET names now."""
-    path = _calls.default_socket()
-    found = _defaults.get(path)
+    """The one that this process uses where none is given, for the address that the environment names now."""
+    client = Client()
+    found = _defaults.get(client._address)
     if found is None or found._closed:
-        found = _defaults[path] = Client(path)
+        found = _defaults[client._address] = client
     return found
 
 

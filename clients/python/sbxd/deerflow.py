@@ -37,7 +37,8 @@ logger = logging.getLogger(__name__)
 class SbxdProvider(SandboxProvider):
     """DeerFlow's sandbox provider.
 
-    Of DeerFlow's configuration `image`, `environment`, `acquire_timeout` and `bash_command_timeout` count here.
+    Of DeerFlow's configuration `image`, `environment`, `acquire_timeout` and `bash_command_timeout` count here, and for
+    a service that is reached over TCP `base_url` and `api_key`, its token.
     `replicas`, `idle_timeout`, `memory_mib`, `cpus` and `health_check_skip_seconds` are the pool's: sbxd's own
     configuration has them, under the same names.
     """
@@ -48,7 +49,8 @@ class SbxdProvider(SandboxProvider):
     def __init__(self, client: Client | None = None) -> None:
         config = get_app_config().sandbox
         self._config = config
-        self._client = client or default_client()
+        self._own = None if client else _client_of(config)
+        self._client = client or self._own or default_client()
         self._image: str | None = getattr(config, "image", None)
         self._environment: dict[str, str] = dict(getattr(config, "environment", None) or {})
         self._wait = float(getattr(config, "acquire_timeout", None) or 60)
@@ -102,6 +104,8 @@ class SbxdProvider(SandboxProvider):
             self._shut = True
         atexit.unregister(self.shutdown)
         self.reset()
+        if self._own is not None:
+            self._own.close()
 
     # ---- acquire ----
 
@@ -187,6 +191,12 @@ class SbxdProvider(SandboxProvider):
         """A box is gone. Its successor, which has the same id, is not touched."""
         self._forget(box.id, only=box)
         box.close()
+
+
+def _client_of(config: Any) -> Client | None:
+    """For the service that the configuration names, if it names one."""
+    url: str | None = getattr(config, "base_url", None)
+    return Client(url=url, token=getattr(config, "api_key", None) or None) if url else None
 
 
 def _capacity_error(e: CapacityExceeded) -> Exception:

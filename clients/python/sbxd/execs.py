@@ -9,7 +9,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Iterator
 
 from . import _calls, _ws
-from ._calls import Call, StreamReader
+from ._call import Call, generation_header
+from ._calls import StreamReader
 from ._errors import BadAnswer, Closed, ConnectionFailed, DeadlineExceeded, NotFound, SbxdError, from_answer
 from ._http import Response
 from ._sync import Connection
@@ -119,7 +120,8 @@ class Process:
 
     def _shake_hands(self, timeout: float) -> bytes:
         target = _calls.execution_target(self._box.id, self.id, "/attach")
-        handshake = _ws.Handshake(target, _calls.generation_header(self._box.generation))
+        headers = (*self._connection.address.credentials(), generation_header(self._box.generation))
+        handshake = _ws.Handshake(target, *headers)
         response = Response()
         self._connection.send(handshake.request)
         while not response.done:
@@ -152,14 +154,17 @@ class Process:
 
     def wait(self, timeout: float | None = None) -> int:
         """Waits for its end: the exit code, or -N if signal N ended it. What it wrote can be read after."""
+        self._await_end(timeout)
+        if self._error is not None:
+            raise self._error
+        return self._attachment.exit_code or 0
+
+    def _await_end(self, timeout: float | None) -> None:
         with self._changed:
             self._most = None
             self._changed.notify_all()
             if not self._changed.wait_for(lambda: self._ended, timeout):
                 raise DeadlineExceeded(f"it did not end within {timeout} s")
-            if self._error is not None:
-                raise self._error
-        return self._attachment.exit_code or 0
 
     def communicate(self, data: bytes | str = b"", timeout: float | None = None) -> tuple[bytes, bytes]:
         """Writes `data` and the end of stdin, reads to the end: (stdout, stderr)."""
@@ -220,6 +225,7 @@ class Process:
         if not self._ended:
             try:
                 self.kill()
+                self._await_end(self._box._client.timeout)
             except SbxdError:
                 pass  # with the box it is gone, without the service it will be ended for being alone
         self._connection.interrupt()

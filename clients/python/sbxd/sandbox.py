@@ -6,8 +6,8 @@ import threading
 from types import TracebackType
 from typing import TypeVar
 
-from . import _calls, _sync
-from ._calls import Call, Command, Env
+from . import _calls, _file_calls, _sync
+from ._call import Call, Command, Env, of_generation
 from ._errors import BoxGone, Closed, NotFound, ResourceExhausted, SbxdError, StaleGeneration
 from ._sync import Connection
 from .client import Client, decode, default_client, longest
@@ -210,7 +210,7 @@ class Sandbox:
         self._check()
         call = _calls.stream(self.id, command, env=env, cwd=cwd, user=user, stdin=stdin, timeout=timeout, tty=tty)
         try:
-            return Stream(self._client, self.id, _calls.of_generation(call, self.generation))
+            return Stream(self._client, self.id, of_generation(call, self.generation))
         except BoxGone as e:
             self._gone = e
             raise
@@ -237,28 +237,28 @@ class Sandbox:
 
     def read(self, path: str, *, offset: int | None = None, limit: int | None = None) -> bytes:
         """A file, or `limit` bytes of it from `offset` on."""
-        return self._call(_calls.read(self.id, path, offset, limit, None, None))
+        return self._call(_file_calls.read(self.id, path, offset, limit, None, None))
 
     def read_text(self, path: str, *, first: int | None = None, last: int | None = None) -> str:
         """A file of UTF-8, or the lines of it from `first` to `last`, counted from 1."""
-        return self._call(_calls.read(self.id, path, None, None, first, last)).decode("utf-8")
+        return self._call(_file_calls.read(self.id, path, None, None, first, last)).decode("utf-8")
 
     def write(self, path: str, data: str | bytes, *, append: bool = False, mode: int | None = None) -> int:
         """Makes a file, or replaces it as a whole; with `append` adds to it. How many bytes were written."""
         content = data.encode("utf-8") if isinstance(data, str) else data
-        return self._call(_calls.write(self.id, path, content, append, mode))
+        return self._call(_file_calls.write(self.id, path, content, append, mode))
 
     def stat(self, path: str, *, follow: bool = False) -> Stat:
         """What is at a path; with `follow`, of a link what it leads to."""
-        return self._call(_calls.stat(self.id, path, follow))
+        return self._call(_file_calls.stat(self.id, path, follow))
 
     def list_dir(self, path: str, *, depth: int = 1, max_results: int = 10000) -> Listing:
         """What is in a directory, and with `depth` in those below it. Nothing is passed over."""
-        return self._call(_calls.list_dir(self.id, path, depth, max_results))
+        return self._call(_file_calls.list_dir(self.id, path, depth, max_results))
 
     def glob(self, path: str, pattern: str, *, include_dirs: bool = False, max_results: int = 200) -> Matches:
         """Files below a directory whose path is like a pattern. Dependencies, builds and caches are passed over."""
-        return self._call(_calls.glob(self.id, path, pattern, include_dirs, max_results))
+        return self._call(_file_calls.glob(self.id, path, pattern, include_dirs, max_results))
 
     def grep(
         self,
@@ -271,27 +271,27 @@ class Sandbox:
         max_results: int = 100,
     ) -> Lines:
         """Lines below a directory in which a pattern (PCRE2) is found, in files whose path is like `glob`."""
-        return self._call(_calls.grep(self.id, path, pattern, glob, literal, case_sensitive, max_results))
+        return self._call(_file_calls.grep(self.id, path, pattern, glob, literal, case_sensitive, max_results))
 
     def mkdir(self, path: str, *, parents: bool = True, mode: int | None = None) -> bool:
         """Makes a directory. Whether it did: with `parents` one that is there is no error."""
-        return self._call(_calls.mkdir(self.id, path, parents, mode))
+        return self._call(_file_calls.mkdir(self.id, path, parents, mode))
 
     def remove(self, path: str, *, recursive: bool = False) -> int:
         """Removes a name, with `recursive` and all below it. How many names went."""
-        return self._call(_calls.remove(self.id, path, recursive))
+        return self._call(_file_calls.remove(self.id, path, recursive))
 
     def rename(self, old: str, new: str, *, overwrite: bool = False) -> None:
         """Gives a file or directory another name."""
-        self._call(_calls.rename(self.id, old, new, overwrite))
+        self._call(_file_calls.rename(self.id, old, new, overwrite))
 
     def put_tar(self, path: str, archive: bytes, *, overwrite: bool = True) -> None:
         """Unpacks a tar archive into a directory, which is made if it is missing."""
-        self._call(_calls.put_tar(self.id, path, archive, overwrite))
+        self._call(_file_calls.put_tar(self.id, path, archive, overwrite))
 
     def get_tar(self, path: str, *, follow: bool = False) -> bytes:
         """A file or a tree as a tar archive; of a path that ends in `/.` without the name of the directory."""
-        return self._call(_calls.get_tar(self.id, path, follow))
+        return self._call(_file_calls.get_tar(self.id, path, follow))
 
     # ---- for the rest of the package ----
 
@@ -318,7 +318,7 @@ class Sandbox:
     def _call(self, call: Call[T]) -> T:
         self._check()
         try:
-            return self._client._call(_calls.of_generation(call, self.generation), self.id)
+            return self._client._call(of_generation(call, self.generation), self.id)
         except (BoxGone, NotFound) as e:
             self._gone = e if isinstance(e, BoxGone) else self._missing()
             if self._gone is e or self._gone is None:

@@ -92,6 +92,38 @@ static void test_a_signal_ends_the_command_and_releases(void **state)
 	fake_stop(&f);
 }
 
+/* Between acquire and run the box was lost, and another process has the next one. */
+static void test_a_successor_is_not_run_in(void **state)
+{
+	static const struct fake_answer answers[FAKE_ANSWERS] = {
+	    {.json = "{\"box_id\":\"b1\",\"lease_id\":\"l1\",\"generation\":41}"},
+	    {.json = "{\"error\":{\"message\":\"another\",\"reason\":\"stale_generation\"}}",
+		.status = "410 Gone"},
+	    {.json = RELEASED},
+	};
+	static const struct {
+		char *option;
+		const char *asked;
+	} ways[] = {{"--", "POST /v1/boxes/b1/run "}, {"-i", "POST /v1/boxes/b1/exec "}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		const char *asked;
+		struct cli_run r;
+		struct fake f;
+
+		fake_start(&f, answers);
+		CLI_RUN(&r, &cli_run, f.socket, NULL, "-t", "x", ways[i].option, "true");
+		assert_int_equal(r.status, CLI_FAILED);
+		assert_string_equal(r.err, "sbxctl: b1: another (stale_generation)\n");
+		asked = strstr(f.log->asked, ways[i].asked);
+		assert_non_null(asked);
+		assert_non_null(strstr(asked, "\r\nX-Box-Generation: 41\r\n"));
+		assert_int_equal(f.log->requests, 3);
+		fake_stop(&f);
+	}
+}
+
 static void test_a_refused_acquire_runs_nothing(void **state)
 {
 	static const struct fake_answer answers[FAKE_ANSWERS] = {
@@ -251,6 +283,7 @@ int main(void)
 	    cmocka_unit_test(test_a_box_without_a_thread_is_removed),
 	    cmocka_unit_test(test_a_signal_ends_the_command_and_releases),
 	    cmocka_unit_test(test_a_refused_acquire_runs_nothing),
+	    cmocka_unit_test(test_a_successor_is_not_run_in),
 	    cmocka_unit_test(test_exec_exits_as_the_command_did),
 	    cmocka_unit_test(test_json_prints_the_whole_answer),
 	    cmocka_unit_test(test_a_closed_stdout_ends_it_as_sigpipe),

@@ -9,6 +9,9 @@
 
 #define BOX "{\"box_id\":\"b1\",\"lease_id\":\"l\",\"source\":\"cold\"}"
 #define BOX2 "{\"box_id\":\"b2\",\"lease_id\":\"l\",\"source\":\"cold\"}"
+#define BOX_OF(generation, source)                                                                 \
+	"{\"box_id\":\"b1\",\"lease_id\":\"l\",\"generation\":" generation ",\"source\":\"" source \
+	"\"}"
 #define INITIALIZE                                                                                 \
 	"{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":" \
 	"\"2025-11-25\",\"capabilities\":{}}}"
@@ -180,6 +183,53 @@ static void test_an_edit_is_not_begun_anew_in_the_middle(void **state)
 	close_world(&w);
 }
 
+static void test_a_box_that_another_one_has_followed(void **state)
+{
+	static const struct fake_answer answers[FAKE_ANSWERS] = {
+	    {.json = BOX_OF("7", "cold")},
+	    {.json = "{\"error\":{\"message\":\"another\",\"reason\":\"stale_generation\"}}",
+		.status = "410 Gone",
+		.hang_up = true},
+	    {.json = BOX_OF("8", "active")},
+	    {.json = "{\"matches\":[\"f\"],\"truncated\":false}"},
+	};
+	struct world w;
+
+	(void)state;
+	open_world(&w, answers);
+	say(&w, CALL("1", "glob", "\"pattern\":\"*\""));
+	expect(&w, "the sandbox was lost and this is a new one"); /* though others had it first */
+	assert_int_equal(w.f.log->requests, 4);
+	assert_non_null(strstr(w.f.log->asked, "X-Box-Generation: 7\r\n"));
+	assert_non_null(strstr(w.f.log->asked, "X-Box-Generation: 8\r\n"));
+	close_world(&w);
+}
+
+static void test_an_edit_does_not_go_on_in_another_box(void **state)
+{
+	static const struct fake_answer answers[FAKE_ANSWERS] = {
+	    {.json = BOX_OF("7", "cold")},
+	    {.bytes = CHUNKED "3\r\nold\r\n0\r\n\r\n"},
+	};
+	struct world w;
+
+	(void)state;
+	for (int dropped = 0; dropped < 2; dropped++) {
+		open_world(&w, answers);
+		say(&w, CALL("1", "edit_file",
+			    "\"path\":\"f\",\"old_text\":\"old\",\"new_text\":\"new\""));
+		while (w.m->box.state != MCP_BOX_HELD)
+			assert_int_equal(loop_step(w.l, NS_PER_S), 0);
+		if (dropped) /* before the file was read */
+			mcp_box_drop(w.m);
+		else
+			w.m->box.generation++;
+		expect(&w, "edit_file: the sandbox was lost in the middle of it");
+		assert_int_equal(w.f.log->requests, 2);
+		close_world(&w);
+	}
+}
+
 static void test_answers_that_make_no_sense(void **state)
 {
 	static const struct {
@@ -266,6 +316,8 @@ int main(void)
 	    cmocka_unit_test(test_the_trace_goes_on),
 	    cmocka_unit_test(test_a_box_that_is_gone),
 	    cmocka_unit_test(test_an_edit_is_not_begun_anew_in_the_middle),
+	    cmocka_unit_test(test_a_box_that_another_one_has_followed),
+	    cmocka_unit_test(test_an_edit_does_not_go_on_in_another_box),
 	    cmocka_unit_test(test_answers_that_make_no_sense),
 	    cmocka_unit_test(test_output_of_a_command),
 	    cmocka_unit_test(test_schemas_are_json),
