@@ -158,7 +158,7 @@ CONFIG_SRC := supervisor/config.c supervisor/config_env.c \
 	supervisor/config_print.c supervisor/config_table.c \
 	supervisor/config_value.c supervisor/config_yaml.c supervisor/options.c supervisor/rundir.c \
 	supervisor/yaml_file.c
-SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_box.c supervisor/api_box_end.c \
+SUPERVISOR_SRC := supervisor/access.c supervisor/activation.c supervisor/api_acquire.c supervisor/api_box.c supervisor/api_box_end.c \
 	supervisor/api_box_list.c supervisor/api_box_order.c supervisor/api_config.c supervisor/api_events.c \
 	supervisor/api_images.c \
 	supervisor/api_images_change.c \
@@ -565,7 +565,7 @@ integ: check-programs $(FAKE_LIBS) build/guest-root
 
 # sbxd under valgrind, over the integration tests whose daemon is not restarted (tests/valgrind/pidfd.c says why).
 VALGRIND := valgrind --error-exitcode=99 --leak-check=full --track-fds=yes --trace-children=no
-VALGRIND_TESTS := $(filter-out test_config test_config_api test_limits test_metrics test_user test_restart \
+VALGRIND_TESTS := $(filter-out test_activation test_config test_config_api test_limits test_metrics test_user test_restart \
 	test_reports test_behaviour test_bench test_boxes_restart test_exec_restart test_tcp_restart test_tcp_start \
 	test_mcp_restart test_python_package test_python_restart test_python_shared,$(INTEG))
 VALGRIND_SHORT := test_main_job test_run test_faults
