@@ -730,4 +730,5 @@ help:
 	@echo "make check-systemd SUITES=bookworm  units under a real systemd, in an emulated machine (as root)"
 	@echo "make clean"
 
--include $(shell find build -name '*.d' 2>/dev/null)
+# Not of the trees that packaging has there.
+-include $(shell find build \( -path build/packaging -o -path build/deb \) -prune -o -type f -name '*.d' -print 2>/dev/null)

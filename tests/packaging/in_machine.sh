@@ -1,7 +1,7 @@
 #!/bin/sh
 # in_machine: run by systemd in a virtual machine that has the package: the service, its socket, and what they must not lose.
 set -eu
-exec 2>&1
+export SYSTEMD_COLORS=0 SYSTEMD_URLIFY=0
 
 say() {
 	echo "machine: $*"
@@ -38,14 +38,9 @@ the_box() {
 	sbxctl --json inspect "$box" | sed -n 's/.*"box_pid": *\([0-9]*\).*/\1/p'
 }
 
-# The limit of 512 MiB, at its cgroup or above it
+# 512 MiB of memory, as many of scratch in memory, 512 processes: the defaults
 is_limited() {
-	dir=$cgroup
-	while [ -n "$dir" ]; do
-		[ "$(cat "/sys/fs/cgroup$dir/memory.max")" != 536870912 ] || return 0
-		dir=${dir%/*}
-	done
-	return 1
+	[ "$(cat "/sys/fs/cgroup$cgroup/memory.max" "/sys/fs/cgroup$cgroup/pids.max" | tr '\n' ' ')" = '1073741824 512 ' ]
 }
 
 # clients_begin: a client that asks all the time, one connection for each question, and notes what failed.
@@ -84,7 +79,7 @@ printf mine >/tmp/mine && sbxctl cp /tmp/mine "$box:/tmp/mine" || fail "a file c
 box_pid=$(the_box)
 [ -n "$box_pid" ] || fail "inspect: $(sbxctl --json inspect "$box")"
 cgroup=$(sed -n 's/^0:://p' "/proc/$box_pid/cgroup")
-is_limited || fail "memory in $cgroup is not limited"
+is_limited || fail "$cgroup is not limited: $(grep . "/sys/fs/cgroup$cgroup"/*.max)"
 say "a box in $cgroup"
 
 old=$(main_pid)
