@@ -12,6 +12,7 @@ SHELL := /bin/bash
 VERSION := 0.1.0
 PREFIX ?= /usr/local
 DESTDIR ?=
+UNITDIR ?= $(PREFIX)/lib/systemd/system
 SAN ?=
 T ?= 60
 V ?=
@@ -158,7 +159,7 @@ CONFIG_SRC := supervisor/config.c supervisor/config_env.c \
 	supervisor/config_print.c supervisor/config_table.c \
 	supervisor/config_value.c supervisor/config_yaml.c supervisor/options.c supervisor/rundir.c \
 	supervisor/yaml_file.c
-SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_box.c supervisor/api_box_end.c \
+SUPERVISOR_SRC := supervisor/access.c supervisor/activation.c supervisor/api_acquire.c supervisor/api_box.c supervisor/api_box_end.c \
 	supervisor/api_box_list.c supervisor/api_box_order.c supervisor/api_config.c supervisor/api_events.c \
 	supervisor/api_images.c \
 	supervisor/api_images_change.c \
@@ -565,8 +566,8 @@ integ: check-programs $(FAKE_LIBS) build/guest-root
 
 # sbxd under valgrind, over the integration tests whose daemon is not restarted (tests/valgrind/pidfd.c says why).
 VALGRIND := valgrind --error-exitcode=99 --leak-check=full --track-fds=yes --trace-children=no
-VALGRIND_TESTS := $(filter-out test_config test_config_api test_limits test_metrics test_user test_restart \
-	test_reports test_behaviour test_bench test_boxes_restart test_exec_restart test_tcp_restart test_tcp_start \
+VALGRIND_TESTS := $(filter-out test_activation test_config test_config_api test_limits test_metrics test_user test_restart \
+	test_reports test_behaviour test_bench test_boxes_restart test_exec_restart test_install test_tcp_restart test_tcp_start \
 	test_mcp_restart test_python_package test_python_restart test_python_shared test_python_tcp test_agents,$(INTEG))
 VALGRIND_SHORT := test_main_job test_run test_faults
 
@@ -644,7 +645,7 @@ bench-python: all
 
 C_FILES = $(sort $(shell find drivers guest lib shm supervisor tests tools wire worker -name '*.[ch]'))
 
-.PHONY: format format-check tidy deps-check compdb clean help install
+.PHONY: format format-check tidy deps-check compdb clean help install uninstall deb check-package check-systemd
 format:
 	$(Q)clang-format -i $(C_FILES)
 
@@ -670,6 +671,34 @@ install: all
 	build/sbxctl completion zsh | install -D -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_sbxctl
 	build/sbxctl completion fish | install -D -m 644 /dev/stdin $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/sbxctl.fish
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/sbxd/guides docs/guides/*.md
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/sbxd/examples packaging/sbxd.yaml
+	$(if $(UNITDIR),install -D -m 644 -t $(DESTDIR)$(UNITDIR) packaging/systemd/sbxd.socket)
+	$(if $(UNITDIR),sed 's|@BINDIR@|$(PREFIX)/bin|' packaging/systemd/sbxd.service.in | \
+		install -m 644 /dev/stdin $(DESTDIR)$(UNITDIR)/sbxd.service)
+
+# What install has put there, and the directories that are its own.
+uninstall:
+	rm -f $(foreach p,sbxd sbxctl sbxtop sbxbench sbx-mcp,$(DESTDIR)$(PREFIX)/bin/$(p))
+	rm -rf $(DESTDIR)$(PREFIX)/libexec/sbxd $(DESTDIR)$(PREFIX)/share/doc/sbxd
+	rm -f $(foreach m,$(wildcard docs/*.[158]),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $(m)))/$(notdir $(m)))
+	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sbxctl $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_sbxctl \
+		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/sbxctl.fish
+	$(if $(UNITDIR),rm -f $(DESTDIR)$(UNITDIR)/sbxd.socket $(DESTDIR)$(UNITDIR)/sbxd.service)
+
+# ---- the Debian package --------------------------------------------------------------------------------------------
+
+# Built from a copy, so that nothing of the build is in the tree: build/deb/sbxd_VERSION_amd64.deb.
+deb:
+	$(Q)tests/packaging/build_deb.sh build/deb
+
+# The package built, checked, installed, used and purged in fresh roots of the releases in SUITES.
+SUITES ?= bookworm trixie
+check-package:
+	$(Q)set -e; for suite in $(SUITES); do tests/packaging/deb.sh $$suite; done
+
+# systemd itself, in an emulated machine: restarts, upgrades and crashes of the service lose no box.
+check-systemd:
+	$(Q)set -e; for suite in $(SUITES); do tests/packaging/machine.sh $$suite; done
 
 clean:
 	rm -rf build compile_commands.json
@@ -695,7 +724,11 @@ help:
 	@echo "make bench-python    the Python client's calls against the bare round trip"
 	@echo "make screenshot      docs/sbxtop.svg anew, from a real run (as root)"
 	@echo "make format | format-check | tidy | deps-check | compdb"
-	@echo "make install DESTDIR= PREFIX=/usr/local"
+	@echo "make install | uninstall DESTDIR= PREFIX=/usr/local UNITDIR=   (UNITDIR= of nothing: no systemd units)"
+	@echo "make deb             the Debian package, into build/deb/"
+	@echo "make check-package SUITES='bookworm trixie'  it is built, checked, installed, used and purged in fresh roots (as root)"
+	@echo "make check-systemd SUITES=bookworm  units under a real systemd, in an emulated machine (as root)"
 	@echo "make clean"
 
--include $(shell find build -name '*.d' 2>/dev/null)
+# Not of the trees that packaging has there.
+-include $(shell find build \( -path build/packaging -o -path build/deb \) -prune -o -type f -name '*.d' -print 2>/dev/null)

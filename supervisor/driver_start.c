@@ -5,7 +5,6 @@
 #include "supervisor/driver_start.h"
 
 #include <bsd/string.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "lib/clock.h"
@@ -51,14 +50,12 @@ static void on_image_ready(
 static void on_start_up(struct sbxd *s)
 {
 	struct ctl_progress p;
-	char text[320];
 
 	if (!image_job_progress(s, s->config.image, &p))
 		return;
-	(void)snprintf(text, sizeof(text),
-	    "EXTEND_TIMEOUT_USEC=30000000\nSTATUS=image %s: %s, %llu of %llu MiB", s->config.image,
-	    p.stage, (unsigned long long)(p.done >> 20), (unsigned long long)(p.total >> 20));
-	notify_send(text);
+	(void)notify_try(&s->notify, "EXTEND_TIMEOUT_USEC=30000000"); /* again in a second */
+	notify_status(&s->notify, "image %s: %s, %llu of %llu MiB", s->config.image, p.stage,
+	    (unsigned long long)(p.done >> 20), (unsigned long long)(p.total >> 20));
 }
 
 static int await(struct sbxd *s, struct awaited *a, struct err *err)

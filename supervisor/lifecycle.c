@@ -9,6 +9,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "lib/clock.h"
 #include "lib/log.h"
 #include "supervisor/client.h"
 #include "supervisor/image_job.h"
@@ -20,6 +21,7 @@
 #include "supervisor/worker_link.h"
 
 #define HEARTBEAT (1 * NS_PER_S)
+#define WATCHDOG_MIN NS_PER_MS /* however little is asked for, the loop does not spin */
 
 /* ---- the end ---- */
 
@@ -35,7 +37,7 @@ void sbxd_shutdown(struct sbxd *s, const char *why)
 	s->shutting_down = true;
 	atomic_store_explicit(
 	    &s->seg.header->supervisor_state, SUPERVISOR_SHUTTING_DOWN, memory_order_relaxed);
-	notify_send("STOPPING=1");
+	notify_send(&s->notify, "STOPPING=1");
 	pool_shutdown(s->pool, loop_now(s->loop));
 	image_jobs_cancel(s);
 	image_waits_end(s);
@@ -48,7 +50,7 @@ void sbxd_leave(struct sbxd *s)
 	log_info("leaving %u boxes to the next supervisor",
 	    s->seg.slot_count - pool_count(s->pool, SLOT_FREE));
 	s->leaving = true;
-	notify_send("STOPPING=1");
+	notify_send(&s->notify, "STOPPING=1");
 	pool_leave(s->pool, loop_now(s->loop));
 	image_jobs_cancel(s);
 	image_waits_end(s);
@@ -138,6 +140,19 @@ static void reload(struct sbxd *s)
 	config_free(&fresh);
 }
 
+/* Before it serves there is nothing to be told: it is not ready yet. */
+static void reload_all(struct sbxd *s)
+{
+	bool serving = s->unix_listener.fd >= 0 && !s->shutting_down;
+
+	if (serving) /* the time of now: the manager compares it with that of its request */
+		notify_reloading(&s->notify, clock_now_ns());
+	reload(s);
+	reload_token(s);
+	if (serving)
+		notify_send(&s->notify, "READY=1");
+}
+
 static void on_signal(struct loop *l, struct loop_watch *w, uint32_t events)
 {
 	struct sbxd *s = LOOP_OWNER(w, struct sbxd, signal_watch);
@@ -147,8 +162,7 @@ static void on_signal(struct loop *l, struct loop_watch *w, uint32_t events)
 	(void)events;
 	while (read(s->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		if (info.ssi_signo == SIGHUP) {
-			reload(s);
-			reload_token(s);
+			reload_all(s);
 		} else if (info.ssi_signo == SIGUSR2) {
 			sbxd_leave(s);
 		} else {
@@ -156,6 +170,18 @@ static void on_signal(struct loop *l, struct loop_watch *w, uint32_t events)
 		}
 	}
 	sbxd_settle(s);
+}
+
+static void tell_status(struct sbxd *s)
+{
+	uint32_t in_use = pool_count(s->pool, SLOT_ACTIVE) + pool_count(s->pool, SLOT_CHECKING);
+
+	if (s->shutting_down)
+		notify_status(&s->notify, "closing %u boxes",
+		    s->seg.slot_count - pool_count(s->pool, SLOT_FREE));
+	else
+		notify_status(&s->notify, "boxes: %u in use, %u warm, %u in stock", in_use,
+		    pool_count(s->pool, SLOT_WARM), pool_count(s->pool, SLOT_STOCK));
 }
 
 void lifecycle_beat(struct loop *l, struct loop_timer *t)
@@ -170,7 +196,28 @@ void lifecycle_beat(struct loop *l, struct loop_timer *t)
 	if (loop_now(l) < s->strays_until)
 		reconcile_strays(s);
 	sbxd_settle(s);
+	notify_retry(&s->notify);
+	tell_status(s);
 	INVARIANT(loop_timer_set(l, t, loop_now(l) + HEARTBEAT, lifecycle_beat) == 0);
+}
+
+static void on_watchdog(struct loop *l, struct loop_timer *t)
+{
+	struct sbxd *s = LOOP_OWNER(t, struct sbxd, watchdog);
+
+	(void)notify_try(&s->notify, "WATCHDOG=1"); /* one that is lost: the next comes in time */
+	lifecycle_watchdog(s);
+	(void)l;
+}
+
+/* A third, so that one may get lost. */
+void lifecycle_watchdog(struct sbxd *s)
+{
+	if (s->notify.watchdog_ns == 0)
+		return;
+	INVARIANT(
+	    loop_timer_set(s->loop, &s->watchdog,
+		loop_now(s->loop) + s->notify.watchdog_ns / 3 + WATCHDOG_MIN, on_watchdog) == 0);
 }
 
 int lifecycle_watch_signals(struct sbxd *s, struct err *err)

@@ -15,4 +15,7 @@ int lifecycle_watch_signals(struct sbxd *s, struct err *err);
  */
 loop_timer_fn lifecycle_beat;
 
+/* From now on the service manager hears in time that the loop turns, if it wants to. */
+void lifecycle_watchdog(struct sbxd *s);
+
 #endif

@@ -1,4 +1,5 @@
-/* listen: accepting connections. Runs in sbxd; its successor listens at the same places anew. */
+/* listen: accepting connections. Runs in sbxd; its successor listens at the same places anew, or
+ * gets the same socket again from the service manager. */
 #include "supervisor/listen.h"
 
 #include <errno.h>
@@ -77,6 +78,14 @@ static int start(struct sbxd *s, struct listener *l, int fd, listener_fn *fn, st
 	return rc < 0 ? err_sys(err, -rc, "watch for connections") : 0;
 }
 
+static int start_unix(struct sbxd *s, struct err *err)
+{
+	if (s->listening < 0)
+		return start(s, &s->unix_listener, listen_unix(s, err), client_accept, err);
+	s->unix_listener.given = true;
+	return start(s, &s->unix_listener, fd_take(&s->listening), client_accept, err);
+}
+
 int listen_open(struct sbxd *s, struct err *err)
 {
 	int rc = 0;
@@ -84,7 +93,7 @@ int listen_open(struct sbxd *s, struct err *err)
 	if (s->config.listen_tcp.set)
 		rc = start(s, &s->tcp_listener, listen_tcp(s, err), client_accept_tcp, err);
 	if (rc == 0)
-		rc = start(s, &s->unix_listener, listen_unix(s, err), client_accept, err);
+		rc = start_unix(s, err);
 	if (rc == 0 && s->config.listen_tcp.set)
 		listen_tcp_log(s);
 	return rc;
@@ -103,5 +112,6 @@ void listen_close(struct sbxd *s)
 	if (s->unix_listener.fd < 0)
 		return;
 	stop(s->loop, &s->unix_listener);
-	(void)unlink(s->socket_path); /* ours; a successor would replace it anyway */
+	if (!s->unix_listener.given)
+		(void)unlink(s->socket_path); /* ours; a successor would replace it anyway */
 }

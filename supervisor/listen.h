@@ -5,6 +5,8 @@
 #ifndef SBXD_SUPERVISOR_LISTEN_H
 #define SBXD_SUPERVISOR_LISTEN_H
 
+#include <stdbool.h>
+
 #include "lib/err.h"
 #include "lib/loop.h"
 
@@ -18,7 +20,8 @@ typedef void listener_fn(struct clients *cs, int fd);
 struct listener {
 	struct clients *clients;
 	listener_fn *fn;
-	int fd; /* owned; -1: there is none */
+	int fd;	    /* owned; -1: there is none */
+	bool given; /* by a service manager: its file is not ours */
 	struct loop_watch watch;
 	struct loop_timer pause;
 };
@@ -30,12 +33,13 @@ struct listener {
 
 /*
  * Listens where the configuration says: s->socket_path (0660), and s->config.listen_tcp if it is
- * set. A socket file left by a dead daemon is replaced; an address that answers is -EADDRINUSE. 0
- * or -errno with *err.
+ * set. A socket file left by a dead daemon is replaced; an address that answers is -EADDRINUSE.
+ * s->listening is taken over instead of the first, if there is one: who may use it is then its
+ * maker's to say. 0 or -errno with *err.
  */
 int listen_open(struct sbxd *s, struct err *err);
 
-/* Stops listening and removes the socket file. */
+/* Stops listening, and removes the socket file if it is ours. */
 void listen_close(struct sbxd *s);
 
 /* ---- between the listen files: a socket that listens, the caller's, or -errno with *err ---- */

@@ -12,6 +12,7 @@
 
 #include "lib/fault.h"
 #include "lib/log.h"
+#include "supervisor/activation.h"
 #include "supervisor/options.h"
 #include "supervisor/rundir.h"
 #include "supervisor/service.h"
@@ -46,6 +47,7 @@ int main(int argc, char **argv)
 	struct err err = {0};
 	struct config_sources sources = {.env = environ};
 	struct buf out;
+	int listening = -1;
 	int status;
 
 	FAULT_ROLE("sbxd");
@@ -78,12 +80,16 @@ int main(int argc, char **argv)
 		config_free(&config);
 		return status;
 	}
+	if (activation_take(paths.socket, &listening, &err) < 0) {
+		config_free(&config);
+		return usage_error(&err);
+	}
 	if (rundir_create(&paths, geteuid(), &err) < 0) {
 		log_error("%s", err.text);
 		config_free(&config);
 		return EXIT_FAILURE;
 	}
-	status = service_run(&o, &paths, &sources, &config);
+	status = service_run(&o, &paths, &sources, &config, listening);
 	rundir_tidy(&paths);
 	return status;
 }

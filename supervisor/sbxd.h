@@ -18,6 +18,7 @@
 #include "supervisor/auth.h"
 #include "supervisor/config.h"
 #include "supervisor/listen.h"
+#include "supervisor/notify.h"
 #include "supervisor/pool.h"
 #include "wire/control.h"
 
@@ -74,12 +75,15 @@ struct sbxd {
 	int helper_fd; /* the sbx-files binary, a copy that nobody can change */
 	char worker_path[CTL_PATH];
 
+	int listening; /* the Unix socket that a service manager has opened; -1: none, we do */
 	struct listener unix_listener;
 	struct listener tcp_listener;
 	int signal_fd;
 	struct loop_watch signal_watch;
 	struct loop_timer pool_timer;
 	struct loop_timer heartbeat;
+	struct notify notify; /* the service manager */
+	struct loop_timer watchdog;
 	uint64_t strays_until; /* the table was made anew: workers in none may still turn up */
 
 	uint32_t adopting; /* workers of the last supervisor that have not said all yet */

@@ -162,17 +162,19 @@ static int start(struct sbxd *s, struct err *err)
 	if (rc < 0)
 		return rc;
 	lifecycle_beat(s->loop, &s->heartbeat);
+	lifecycle_watchdog(s);
 	atomic_store_explicit(
 	    &s->seg.header->supervisor_state, SUPERVISOR_SERVING, memory_order_relaxed);
 	log_info("serving on %s: driver %s (%s), replicas %u, slots %u", s->socket_path, s->driver,
 	    s->isolation, s->config.replicas, s->seg.slot_count);
-	notify_send("READY=1");
+	notify_send(&s->notify, "READY=1");
 	return 0;
 }
 
 static void stop(struct sbxd *s)
 {
 	listen_close(s);
+	fd_close(&s->listening);
 	clients_destroy(s->clients);
 	makings_free(s);
 	idempotency_free(s->idempotency);
@@ -206,7 +208,7 @@ static void stop(struct sbxd *s)
 }
 
 int service_run(const struct options *o, const struct paths *paths,
-    const struct config_sources *sources, struct config *config)
+    const struct config_sources *sources, struct config *config, int listening)
 {
 	struct sbxd s = {
 	    .config = *config,
@@ -215,6 +217,7 @@ int service_run(const struct options *o, const struct paths *paths,
 	    .guest_fd = -1,
 	    .helper_fd = -1,
 	    .unix_listener = LISTENER_NONE,
+	    .listening = listening,
 	    .tcp_listener = LISTENER_NONE,
 	    .signal_fd = -1,
 	    .signal_watch.fd = -1,
@@ -224,6 +227,7 @@ int service_run(const struct options *o, const struct paths *paths,
 
 	TAILQ_INIT(&s.images);
 	buf_init(&s.options, OPTIONS_MAX);
+	notify_open(&s.notify);
 	(void)strlcpy(s.instance, o->instance, sizeof(s.instance));
 	(void)strlcpy(s.runtime_dir, paths->runtime_dir, sizeof(s.runtime_dir));
 	(void)strlcpy(s.state_dir, paths->state_dir, sizeof(s.state_dir));
@@ -243,8 +247,10 @@ int service_run(const struct options *o, const struct paths *paths,
 		rc = loop_run(s.loop);
 	if (rc < 0 && !s.shutting_down && !s.leaving) {
 		log_error("%s", err.code ? err.text : strerror(-rc));
+		notify_status(&s.notify, "%s", err.code ? err.text : strerror(-rc));
 		s.exit_status = EXIT_FAILURE;
 	}
 	stop(&s);
+	notify_close(&s.notify);
 	return s.exit_status;
 }

@@ -85,7 +85,7 @@ class Daemon:
 
     count = 0
 
-    def __init__(self, config="", env=None, wrapper=(), wait=True, args=(), instance=None):
+    def __init__(self, config="", env=None, wrapper=(), wait=True, args=(), instance=None, fds=()):
         Daemon.count += 1
         self.instance = instance or f"t{os.getpid()}-{Daemon.count}"
         self.dir = tempfile.mkdtemp(prefix="sbxd-test-")
@@ -97,6 +97,7 @@ class Daemon:
         self.env = env or {}
         self.wrapper = list(wrapper)
         self.args = list(args)
+        self.fds = fds  # what it inherits besides
         self.process = None
         self.write_config(config)
         self.start(wait)
@@ -111,7 +112,7 @@ class Daemon:
                 self.wrapper
                 + [f"{BUILD}/sbxd", "--config", self.config, "--runtime-dir", self.runtime, "--state-dir",
                    os.path.join(self.dir, "state"), "--instance", self.instance, "--log-level", "debug", *self.args],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, **self.env})
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, **self.env}, pass_fds=self.fds)
         if wait:
             wait_for("sbxd to serve", self.serving, BOUND * 2)
 

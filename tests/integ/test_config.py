@@ -146,21 +146,6 @@ class Start(unittest.TestCase):
             d.kill()
             d.remove()
 
-    def test_readiness_is_told_to_the_service_manager(self):
-        import socket
-        s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        s.settimeout(30)
-        s.bind(f"{self.dir}/notify")
-        d = Daemon(env={"NOTIFY_SOCKET": f"{self.dir}/notify"})
-        try:
-            self.assertEqual(s.recv(100), b"READY=1")
-            d.stop()
-            self.assertEqual(s.recv(100), b"STOPPING=1")
-        finally:
-            d.kill()
-            d.remove()
-            s.close()
-
 
 if __name__ == "__main__":
     unittest.main()

@@ -93,6 +93,21 @@ class Package(DaemonTest):
             r = run(f"{place}/venv/bin/python", "-W", "error", f"{place}/use.py", env=env)
             self.assertEqual(r, (0, "installed\n streamed\nsaid\n", ""))
 
+    def test_pip_installs_the_folder(self):
+        """As a person does it. What it is built by comes from the registry, so without one it is this host's."""
+        for online in (True, False):
+            with tempfile.TemporaryDirectory(prefix="sbxd-test-") as place:
+                source = shutil.copytree(CLIENT, f"{place}/source", ignore=shutil.ignore_patterns("__pycache__"))
+                r = run(builder(), "-m", "venv", *([] if online else ["--system-site-packages"]), f"{place}/venv")
+                self.assertEqual(r[0], 0, r)
+                how = ["--retries", "1", "--timeout", "60"] if online else ["--no-index", "--no-build-isolation"]
+                r = run(*([] if online else OFFLINE), f"{place}/venv/bin/pip", "install", *how, source)
+                if online and r[0] != 0 and re.search(UNREACHABLE, r[1] + r[2]):
+                    continue
+                self.assertEqual(r[0], 0, r)
+                r = run(f"{place}/venv/bin/python", "-c", "import sbxd; print(sbxd.__file__)", cwd=place)
+                self.assertTrue(r[1].startswith(f"{place}/venv/"), r)
+
     def test_it_has_the_version_of_the_service(self):
         with (
             open(f"{CLIENT}/pyproject.toml", encoding="utf-8") as f,

@@ -84,7 +84,7 @@ static inline struct sbxd *stage_open(const struct pool_rules *rules)
 	assert_non_null(s);
 	s->uid = geteuid();
 	s->admin_gid = (gid_t)-1;
-	s->guest_fd = s->helper_fd = s->signal_fd = -1;
+	s->guest_fd = s->helper_fd = s->signal_fd = s->listening = s->notify.fd = -1;
 	s->unix_listener = s->tcp_listener = (struct listener)LISTENER_NONE;
 	s->signal_watch.fd = -1;
 	s->config.limits = (struct config_limits){
