@@ -6,6 +6,7 @@
 #                                             it runs QEMU's monitor is DIR/monitor: a Unix socket
 #
 # SBX_ROOT, SBX_KERNEL: as for the suite. SBX_KVM_SECONDS: for all of it. SBX_TEST_SLOW: how much longer the suite waits.
+# SBX_GROUP: that group of its tests only.
 # Takes 3 GiB of memory and 500 MiB of disk. Exit status: 0 passed, 1 failed, 2 it could not run.
 set -eu
 
@@ -70,7 +71,7 @@ timeout --foreground "$seconds" qemu-system-x86_64 -M microvm,x-option-roms=off,
 	-drive "file=$dir/disk,format=raw,if=none,id=disk,snapshot=on" -device virtio-blk-device,drive=disk \
 	-kernel "$SBX_KERNEL" -initrd "$dir/initrd.cpio" \
 	-append "console=ttyS0 panic=-1 reboot=t nokaslr mitigations=off cryptomgr.notests audit=0 apparmor=0 \
-random.trust_cpu=on quiet tsc_early_khz=$("$programs/tsc_khz") tsc=reliable no_timer_check sbx.test_slow=$slow" \
+random.trust_cpu=on quiet tsc_early_khz=$("$programs/tsc_khz") tsc=reliable no_timer_check sbx.test_slow=$slow sbx.group=${SBX_GROUP:-}" \
 	</dev/null | sed -u 's/\r$//' | tee "$log"
 
 # The verdict is the last word of the virtual host's init. Without one it hangs, or was too slow.
