@@ -19,7 +19,10 @@ ip link set lo up
 exec </dev/null >/dev/ttyS0 2>&1
 for word in $(cat /proc/cmdline); do
 	case $word in
-	sbx.*) export "SBX_$(echo "${word#sbx.}" | tr a-z A-Z)" ;; # sbx.test_slow=10 is SBX_TEST_SLOW=10
+	sbx.*=*)
+		name=${word%%=*}
+		export "SBX_$(echo "${name#sbx.}" | tr a-z A-Z)=${word#*=}" # sbx.test_slow=10 is SBX_TEST_SLOW=10
+		;;
 	esac
 done
 
