@@ -109,6 +109,7 @@ DRIVER_SRC := drivers/driver_site.c \
 	drivers/qemu/talk.c \
 	drivers/qemu/template.c \
 	drivers/qemu/template_make.c \
+	drivers/qemu/tsc.c \
 	lib/digest.c
 BOXLITE_SRC := \
 	drivers/boxlite/errors.c \
@@ -553,9 +554,19 @@ check-programs: $(CHECK_PROGRAMS)
 # What micro-VMs are tested with. Without a kernel (no network, and none in build/) their tests are skipped.
 GUEST_ENV = SBX_ROOT=$(CURDIR)/build/guest-root SBX_KERNEL=$(CURDIR)/$(shell tools/guest_kernel.sh build/guest-kernel)
 
-build/guest-root: tests/qemu/make_root.sh
+build/guest-root: tests/qemu/make_root.sh tests/qemu/programs.sh
 	$(call say,MAKE)
 	$(Q)rm -rf $@ && $< $@
+
+# Boxes on KVM, in an emulated host that has virtualization. Takes half an hour and more: not part of check. GROUP=limits:
+# only that group of the suite.
+$(CHK)/tsc_khz: $(call chk,tests/qemu/tsc_khz.c) $(CHK)/libtested.a
+	$(call say,LINK)
+	$(Q)$(CC) $(CHK_CFLAGS) $(CHK_LDFLAGS) -o $@ $^ $(TEST_LIBS)
+
+.PHONY: check-kvm
+check-kvm: $(CHK)/conformance $(CHK)/tsc_khz check-programs build/guest-root
+	$(Q)$(GUEST_ENV) SBX_GROUP=$(GROUP) tests/qemu/check_kvm.sh $(CHK) build/kvm-host
 
 conformance: $(CHK)/conformance check-programs fake-boxlite build/guest-root
 	$(Q)$(GUEST_ENV) SBX_GUEST=$(CHK)/sbx-guest SBX_FILES=$(CHK)/sbx-files SBX_WORKER=$(CHK)/sbx-worker $(CHK)/conformance
@@ -709,6 +720,8 @@ help:
 	@echo "make check           install what is missing, build, and run every test (as root)"
 	@echo "  SAN=address,undefined | SAN=thread   the same with sanitizers (thread: unit tests of shared things)"
 	@echo "make unit | conformance | integ        parts of check; integ TEST=test_run V=1: one file of tests"
+	@echo "make check-kvm       the qemu driver's suite, and a service, on the /dev/kvm of an emulated host"
+	@echo "  (takes long, not part of check); GROUP=limits: a group of its tests"
 	@echo "make crash ROUNDS=20  processes killed at each fault point under load (one round is part of check);"
 	@echo "  POINT= ROLE= SEED=: one of them again; DRIVER=boxlite | boxlite-server: with that driver's boxes"
 	@echo "make soak T=60       thousands of scopes, random kills and reloads for T seconds; SEED= KILLS="

@@ -59,6 +59,8 @@ static int map_file(const char *path, struct mapped *m)
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
 	if (st.st_size < (off_t)BOOT_HEAD)
 		return -EBADMSG;
 	p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);

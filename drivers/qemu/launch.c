@@ -99,7 +99,8 @@ static int launch_set_up(struct launch *l, struct err *err)
 		rc = launch_pair(l, MACHINE_FD_CONSOLE, &m->console);
 	if (rc == 0) {
 		m->words = memfd_create("qemu", MFD_CLOEXEC);
-		rc = m->words < 0 ? -errno : 0;
+		m->said = l->spec->boots ? memfd_create("console", MFD_CLOEXEC) : -1;
+		rc = m->words < 0 || (l->spec->boots && m->said < 0) ? -errno : 0;
 	}
 	if (rc < 0)
 		return err_sys(err, -rc, "set up QEMU's descriptors");
@@ -273,6 +274,7 @@ int machine_launch(const struct machine_spec *spec, uid_t base, const struct mac
 	    .qmp = -1,
 	    .words = -1,
 	    .console = -1,
+	    .said = -1,
 	    .listener = -1,
 	    .memory = spec->memory,
 	};

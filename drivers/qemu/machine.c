@@ -18,6 +18,7 @@
 
 #define WORDS 120 /* of its last words that are told */
 #define WAIT_MS_MAX 1000000
+#define HEAR_MAX 64 /* pieces that the console may still hold */
 
 int machine_wait_ms(uint64_t deadline_ns)
 {
@@ -55,7 +56,26 @@ void machine_close(struct machine *m)
 	fd_close(&m->qmp);
 	fd_close(&m->words);
 	fd_close(&m->console);
+	fd_close(&m->said);
 	fd_close(&m->listener);
+}
+
+/*
+ * Takes something from the console, so that it is never full: a guest's kernel waits a while for
+ * every byte that does not leave it. What came first is kept. False: there is nothing more now.
+ */
+static bool machine_hear(const struct machine *m)
+{
+	char bytes[4096];
+	ssize_t n = recv(m->console, bytes, sizeof(bytes), MSG_DONTWAIT);
+	off_t have = n > 0 ? lseek(m->said, 0, SEEK_CUR) : 0;
+	size_t room = have >= 0 && have < MACHINE_SAID ? MACHINE_SAID - (size_t)have : 0;
+
+	if (n <= 0)
+		return false;
+	/* Nobody depends on it: it makes an error clearer. */
+	(void)!write(m->said, bytes, (size_t)n < room ? (size_t)n : room);
+	return true;
 }
 
 int machine_wait(const struct machine *m, int fd, short events, uint64_t deadline_ns)
@@ -64,11 +84,12 @@ int machine_wait(const struct machine *m, int fd, short events, uint64_t deadlin
 	    {.fd = fd, .events = events},
 	    {.fd = m->pidfd, .events = POLLIN},
 	    {.fd = m->listener, .events = POLLIN},
+	    {.fd = m->console, .events = POLLIN},
 	};
 	int rc;
 
 	for (;;) {
-		rc = poll(p, 3, machine_wait_ms(deadline_ns));
+		rc = poll(p, sizeof(p) / sizeof(p[0]), machine_wait_ms(deadline_ns));
 		if (rc < 0 && errno == EINTR)
 			continue;
 		if (rc <= 0)
@@ -84,6 +105,11 @@ int machine_wait(const struct machine *m, int fd, short events, uint64_t deadlin
 			return -EPIPE;
 		if (p[2].revents & (POLLHUP | POLLERR))
 			p[2].fd = -1;
+		if (p[3].revents && !machine_hear(m))
+			p[3].fd = -1;
+		/* One that always has something to say is not waited for any longer. */
+		if (clock_now_ns() >= deadline_ns)
+			return -ETIMEDOUT;
 	}
 }
 
@@ -109,14 +135,17 @@ static bool last_line(const char *text, char *out, size_t size)
 void machine_explain(const struct machine *m, struct err *err)
 {
 	static const char guest[] = "sbx-guest: ";
-	char text[4096] = "";
+	char text[MACHINE_SAID + 1] = "";
 	char line[WORDS];
 	const char *at;
-	ssize_t n = m->console < 0 ? -1 : recv(m->console, text, sizeof(text) - 1, MSG_DONTWAIT);
+	ssize_t n;
 	size_t len = err ? strlen(err->text) : 0;
 
 	if (!err)
 		return;
+	for (int i = 0; i < HEAR_MAX && machine_hear(m); i++)
+		continue;
+	n = pread(m->said, text, sizeof(text) - 1, 0);
 	/* A panic has a long trace; what led to it stands before. */
 	at = n > 0 ? strstr(text, guest) : NULL;
 	if (!at && n > 0)

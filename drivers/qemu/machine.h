@@ -44,6 +44,7 @@ struct machine_spec {
 };
 
 #define MACHINE_ARGS 64
+#define MACHINE_SAID 4096
 
 /* The command line. argv points into text; both are the caller's. 0 or -E2BIG. */
 int machine_args(const struct machine_spec *m, char *text, size_t size, char *argv[MACHINE_ARGS]);
@@ -60,7 +61,8 @@ struct machine {
 	int stream;   /* to sbx-guest; non-blocking */
 	int qmp;      /* to its monitor; non-blocking */
 	int words;    /* memfd: its standard error */
-	int console;  /* of one that boots */
+	int console;  /* of one that boots; non-blocking */
+	int said;     /* with console, a memfd: the first MACHINE_SAID bytes that came there */
 	int listener; /* its calls that opens.h answers; until it runs */
 	int memory;   /* what it gets for MACHINE_MEMORY; the caller's */
 	bool reaped;
@@ -97,8 +99,8 @@ void machine_close(struct machine *m);
 void machine_explain(const struct machine *m, struct err *err);
 
 /*
- * Waits until one of fd's events is there, answering QEMU's calls meanwhile. 0, -ETIMEDOUT, -EPIPE:
- * QEMU is gone, or -errno.
+ * Waits until one of fd's events is there, answering QEMU's calls and emptying the console
+ * meanwhile. 0, -ETIMEDOUT, -EPIPE: QEMU is gone, or -errno.
  */
 int machine_wait(const struct machine *m, int fd, short events, uint64_t deadline_ns);
 

@@ -147,6 +147,7 @@ static int start_with(struct start *s, const struct machine_spec *m, struct err 
 	fd_close(&machine->listener);
 	fd_close(&machine->words);
 	fd_close(&machine->console);
+	fd_close(&machine->said);
 	return 0;
 }
 

@@ -2,10 +2,11 @@
  * conformance: one suite over every target (target.c) that this host can run, through the contract
  * only.
  *
- *   conformance [TARGET]      SBX_GUEST is the sbx-guest to boot, build/sbx-guest when not set;
- *                             SBX_FILES its helper, build/sbx-files; FAKE_BOXLITE_LIBRARY the
- *                             double of BoxLite's library, the standard one; SBX_BOXLITE_URL a
- *                             server for BoxLite's own library (CONTRIBUTING.md)
+ *   conformance [TARGET [GROUP]]   GROUP: of the tests, as below
+ *
+ * SBX_GUEST is the sbx-guest to boot, build/sbx-guest when not set; SBX_FILES its helper,
+ * build/sbx-files; FAKE_BOXLITE_LIBRARY the double of BoxLite's library, the standard one;
+ * SBX_BOXLITE_URL a server for BoxLite's own library (CONTRIBUTING.md).
  *
  * It lives in a mount namespace of its own, so that nobody else's mounts are counted, and adopts
  * orphans, so that no process of a box gets lost.
@@ -24,18 +25,20 @@
 #include "tests/drivers/fixture.h"
 
 static const struct {
+	const char *name;
 	int (*run)(void);
 	unsigned int traits; /* the target's that it needs */
 } groups[] = {
-    {conformance_lifecycle, 0},
-    {conformance_crash, 0},
-    {conformance_takeover, 0},
-    {conformance_isolation, TARGET_OWN_WORK},
-    {conformance_limits, TARGET_OWN_WORK},
-    {conformance_image, 0},
+    {"lifecycle", conformance_lifecycle, 0},
+    {"crash", conformance_crash, 0},
+    {"takeover", conformance_takeover, 0},
+    {"isolation", conformance_isolation, TARGET_OWN_WORK},
+    {"limits", conformance_limits, TARGET_OWN_WORK},
+    {"image", conformance_image, 0},
 };
 
-static int run_target(const struct target *target)
+/* group: NULL: all. */
+static int run_target(const struct target *target, const char *group)
 {
 	struct fixture f;
 	struct err err = {0};
@@ -49,11 +52,21 @@ static int run_target(const struct target *target)
 	(void)printf("-- %s, isolation %s%s%s\n", target->name, f.facts.isolation,
 	    f.facts.warning[0] ? ", " : "", f.facts.warning);
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
-		if ((groups[i].traits & ~target->traits) == 0)
+		if ((groups[i].traits & ~target->traits) == 0 &&
+		    (!group || !strcmp(group, groups[i].name)))
 			failed += groups[i].run();
 	}
 	fixture_close(&f);
 	return failed;
+}
+
+static bool is_group(const char *name)
+{
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+		if (!strcmp(name, groups[i].name))
+			return true;
+	}
+	return false;
 }
 
 int main(int argc, char **argv)
@@ -61,6 +74,10 @@ int main(int argc, char **argv)
 	const struct target *target;
 	int failed = 0;
 
+	if (argc > 2 && !is_group(argv[2])) {
+		(void)fprintf(stderr, "conformance: there is no group '%s'\n", argv[2]);
+		return 1;
+	}
 	if (geteuid() == 0 &&
 	    (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)) {
 		perror("mount namespace");
@@ -73,7 +90,7 @@ int main(int argc, char **argv)
 	(void)atexit(faults_tear_down); /* without it a few small files stay */
 	for (unsigned int n = 0; (target = target_at(n)); n++) {
 		if (target_is_there(target) && (argc < 2 || !strcmp(argv[1], target->name)))
-			failed += run_target(target);
+			failed += run_target(target, argc > 2 ? argv[2] : NULL);
 	}
 	return failed != 0;
 }

@@ -28,7 +28,7 @@ static int worker_starts_and_kills(struct fixture *f, struct fixture_box *b)
 
 	if (f->driver->start(&f->site, &b->spec, &b->box, &b->stream, &err) < 0)
 		return 1;
-	return f->driver->kill(b->box, clock_now_ns() + 10 * NS_PER_S) < 0 ? 2 : 0;
+	return f->driver->kill(b->box, patience_soon()) < 0 ? 2 : 0;
 }
 
 static void assert_cleaned(struct fixture *f, struct fixture_box *b, pid_t pid, uint64_t start)
@@ -155,7 +155,7 @@ static void test_janitor_dies_while_cleaning(void **state)
 		faults_arm_kill(f->driver->name, f->target->steps->cleaning[i]);
 		if (!was_killed(fixture_wait(fixture_fork(f, b, janitor_cleans))))
 			fail_msg("step %s was not reached", f->target->steps->cleaning[i]);
-		assert_int_equal(f->driver->kill(b->box, clock_now_ns() + 10 * NS_PER_S), 0);
+		assert_int_equal(f->driver->kill(b->box, patience_soon()), 0);
 		f->driver->free(b->box);
 		fd_close(&b->stream);
 		assert_cleaned(f, b, 0, 0);
@@ -250,17 +250,17 @@ static void test_box_dies_with_its_worker(void **state)
 	b->stream = pair[1];
 	worker = fixture_fork(f, b, worker_hands_out_stream);
 	p.fd = pair[0];
-	assert_int_equal(poll(&p, 1, FIXTURE_WAIT_MS), 1);
+	assert_int_equal(poll(&p, 1, patience_ms()), 1);
 	assert_int_equal(fd_recv_msg(pair[0], &byte, 1, fds), 1);
 	agent_client_init(&b->client, fds[0]);
-	assert_int_equal(agent_client_hello(&b->client, FIXTURE_WAIT_MS), 0);
-	assert_int_equal(agent_client_ping(&b->client, FIXTURE_WAIT_MS), 0);
+	assert_int_equal(agent_client_hello(&b->client, patience_ms()), 0);
+	assert_int_equal(agent_client_ping(&b->client, patience_ms()), 0);
 
 	p.fd = proc_open_exact(b->born->pid, b->born->start);
 	assert_true(p.fd >= 0);
 	assert_int_equal(kill(worker, SIGKILL), 0);
 	assert_true(WIFSIGNALED(fixture_wait(worker)));
-	assert_int_equal(poll(&p, 1, FIXTURE_WAIT_MS), 1);
+	assert_int_equal(poll(&p, 1, patience_ms()), 1);
 	(void)close(p.fd);
 	(void)close(fds[0]);
 	(void)close(pair[0]);

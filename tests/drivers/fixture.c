@@ -61,7 +61,7 @@ static void fixture_warm_up(struct fixture *f)
 
 	need(f->driver->start(&f->site, &b->spec, &b->box, &b->stream, &err) == 0, "start",
 	    err.text);
-	need(f->driver->kill(b->box, clock_now_ns() + 10 * NS_PER_S) == 0, "kill", b->name);
+	need(f->driver->kill(b->box, patience_soon()) == 0, "kill", b->name);
 	f->driver->free(b->box);
 	need(f->driver->cleanup(&f->site, b->name, 0, 0, &err) == 0, "cleanup", err.text);
 	fixture_box_free(b);
@@ -190,14 +190,14 @@ void fixture_box_start(struct fixture *f, struct fixture_box *b)
 	if (f->driver->start(&f->site, &b->spec, &b->box, &b->stream, &err) < 0)
 		fail_msg("start: %s", err.text);
 	agent_client_init(&b->client, b->stream);
-	assert_int_equal(agent_client_hello(&b->client, FIXTURE_WAIT_MS), 0);
+	assert_int_equal(agent_client_hello(&b->client, patience_ms()), 0);
 }
 
 void fixture_box_end(struct fixture *f, struct fixture_box *b)
 {
 	struct err err = {0};
 
-	assert_int_equal(f->driver->kill(b->box, clock_now_ns() + 10 * NS_PER_S), 0);
+	assert_int_equal(f->driver->kill(b->box, patience_soon()), 0);
 	f->driver->free(b->box);
 	if (f->driver->cleanup(&f->site, b->name, b->born->pid, b->born->start, &err) < 0)
 		fail_msg("cleanup: %s", err.text);
@@ -206,7 +206,7 @@ void fixture_box_end(struct fixture *f, struct fixture_box *b)
 
 const char *fixture_shell(struct fixture_box *b, const char *user, const char *line, int status)
 {
-	int rc = agent_client_shell(&b->client, user, line, FIXTURE_WAIT_MS, &b->result);
+	int rc = agent_client_shell(&b->client, user, line, patience_ms(), &b->result);
 
 	if (rc < 0)
 		fail_msg("%s: %s", line, strerror(-rc));

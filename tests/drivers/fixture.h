@@ -14,11 +14,8 @@
 #include "drivers/driver.h"
 #include "tests/drivers/agent_client.h"
 #include "tests/drivers/host_state.h"
+#include "tests/drivers/patience.h"
 #include "tests/drivers/target.h"
-
-#define FIXTURE_WAIT_MS                                                           \
-	60000 /* for what takes milliseconds, or on an emulated processor seconds \
-	       */
 
 struct fixture {
 	const struct target *target;

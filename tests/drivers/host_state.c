@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "lib/fd.h"
+#include "tests/drivers/patience.h"
 
 #define STATE_UIDS (HOST_STATE_SLOTS * DRIVER_UIDS)
 
@@ -99,7 +100,7 @@ void host_state_take(const struct driver_site *site, struct host_state *out)
 
 void host_state_await_orphans(void)
 {
-	(void)alarm(30);
+	(void)alarm(patience_orphans_s());
 	while (waitpid(-1, NULL, 0) > 0)
 		continue;
 	(void)alarm(0);

@@ -83,7 +83,7 @@ static void assert_runs(struct fixture_box *b, const char *program, int status)
 {
 	const char *const argv[] = {program, NULL};
 
-	assert_int_equal(agent_client_run(&b->client, "", argv, FIXTURE_WAIT_MS, &b->result), 0);
+	assert_int_equal(agent_client_run(&b->client, "", argv, patience_ms(), &b->result), 0);
 	assert_int_equal(b->result.error, 0);
 	assert_int_equal(b->result.end.exit_code, status);
 	assert_int_equal(b->result.len, AGENT_HEAD_LEN + sizeof(struct agent_hello));
@@ -109,10 +109,10 @@ static void test_root_directory(void **state)
 	if (f->driver->start(&r->site, &b->spec, &b->box, &b->stream, &err) < 0)
 		fail_msg("start: %s", err.text);
 	agent_client_init(&b->client, b->stream);
-	assert_int_equal(agent_client_hello(&b->client, FIXTURE_WAIT_MS), 0);
+	assert_int_equal(agent_client_hello(&b->client, patience_ms()), 0);
 	assert_runs(b, "/bin/program", 0);
 	assert_runs(b, "/bin/owned", 0); /* the owner's files are those of the box's root */
-	assert_int_equal(f->driver->kill(b->box, clock_now_ns() + 10 * NS_PER_S), 0);
+	assert_int_equal(f->driver->kill(b->box, patience_soon()), 0);
 	f->driver->free(b->box);
 	assert_int_equal(f->driver->cleanup(&r->site, b->spec.name, 0, 0, &err), 0);
 	assert_int_equal(f->driver->finish(&r->site, &err), 0);

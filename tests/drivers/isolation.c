@@ -107,7 +107,7 @@ static void test_no_host_process(void **state)
 	assert_in_range(pids, 2, 8);
 	assert_string_equal(
 	    perl_errno(b, "kill(9, 1)"), "ok"); /* a pid namespace's init is immune */
-	assert_int_equal(agent_client_ping(&b->client, FIXTURE_WAIT_MS), 0);
+	assert_int_equal(agent_client_ping(&b->client, patience_ms()), 0);
 }
 
 static void test_no_network_but_loopback(void **state)

@@ -21,17 +21,12 @@
 
 #define MANY 20
 
-static uint64_t soon(void)
-{
-	return clock_now_ns() + 10 * NS_PER_S;
-}
-
 static void test_started_box_answers(void **state)
 {
 	struct fixture_box *b = *state;
 	struct pollfd p = {.fd = fixture_current()->driver->watch_fd(b->box), .events = POLLIN};
 
-	assert_int_equal(agent_client_ping(&b->client, FIXTURE_WAIT_MS), 0);
+	assert_int_equal(agent_client_ping(&b->client, patience_ms()), 0);
 	assert_string_equal(fixture_shell(b, "", "echo $((6*7))", 0), "42\n");
 	assert_int_equal(poll(&p, 1, 0), 0);
 }
@@ -46,7 +41,7 @@ static void test_helper_runs_in_the_box(void **state)
 	struct entry_head head;
 	struct entry_done done;
 
-	assert_int_equal(agent_client_files(&b->client, version, FIXTURE_WAIT_MS, r), 0);
+	assert_int_equal(agent_client_files(&b->client, version, patience_ms(), r), 0);
 	assert_int_equal(r->error, 0);
 	assert_int_equal(r->end.exit_code, 0);
 	assert_int_equal(r->len, sizeof(head) + sizeof(done));
@@ -55,7 +50,7 @@ static void test_helper_runs_in_the_box(void **state)
 	assert_int_equal(head.type, ENTRY_DONE);
 	assert_int_equal(done.version, AGENT_VERSION);
 
-	assert_int_equal(agent_client_files(&b->client, unknown, FIXTURE_WAIT_MS, r), 0);
+	assert_int_equal(agent_client_files(&b->client, unknown, patience_ms(), r), 0);
 	assert_int_equal(r->end.exit_code, AGENT_E_INVALID);
 	assert_non_null(strstr(r->out, "no-such-command"));
 	/* It is the guest's alone. */
@@ -70,7 +65,7 @@ static void test_box_without_helper(void **state)
 	(void)state;
 	b->spec.helper = -1;
 	fixture_box_start(fixture_current(), b);
-	assert_int_equal(agent_client_files(&b->client, version, FIXTURE_WAIT_MS, &b->result), 0);
+	assert_int_equal(agent_client_files(&b->client, version, patience_ms(), &b->result), 0);
 	assert_int_equal(b->result.error, AGENT_E_EXEC);
 	assert_non_null(strstr(b->result.out, "sbx-files"));
 	assert_string_equal(fixture_shell(b, "", "echo well", 0), "well\n");
@@ -103,11 +98,11 @@ static void test_kill_is_final_and_idempotent(void **state)
 	struct pollfd p = {.fd = d->watch_fd(b->box), .events = POLLIN};
 	char c;
 
-	assert_int_equal(d->kill(b->box, soon()), 0);
+	assert_int_equal(d->kill(b->box, patience_soon()), 0);
 	assert_int_equal(poll(&p, 1, 0), 1);
 	assert_int_equal(proc_open_exact(b->born->pid, b->born->start), -ESRCH);
 	assert_int_equal(read(b->stream, &c, 1), 0);
-	assert_int_equal(d->kill(b->box, soon()), 0);
+	assert_int_equal(d->kill(b->box, patience_soon()), 0);
 }
 
 static void test_kill_ends_children_too(void **state)
@@ -116,7 +111,7 @@ static void test_kill_ends_children_too(void **state)
 	struct host_state now;
 
 	(void)fixture_shell(b, "", "for i in 1 2 3 4; do sleep 1000 >/dev/null 2>&1 & done", 0);
-	assert_int_equal(fixture_current()->driver->kill(b->box, soon()), 0);
+	assert_int_equal(fixture_current()->driver->kill(b->box, patience_soon()), 0);
 	host_state_take(&fixture_current()->site, &now);
 	assert_int_equal(now.box_uids, 0);
 	assert_int_equal(now.children, 0);
@@ -137,16 +132,16 @@ static int worker_drops_and_kills(struct fixture *f, struct fixture_box *b)
 	    (setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0 || geteuid() != uid))
 		return 3;
 	agent_client_init(&b->client, b->stream);
-	if (agent_client_hello(&b->client, FIXTURE_WAIT_MS) < 0)
+	if (agent_client_hello(&b->client, patience_ms()) < 0)
 		return 4;
 	if (agent_client_shell(&b->client, "", "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done",
-		FIXTURE_WAIT_MS, &b->result) < 0)
+		patience_ms(), &b->result) < 0)
 		return 5;
 	if (f->driver->stats(b->box, &stats) < 0)
 		return 6;
 	if (!f->facts.warning[0] && (!stats.cpu_ns || !stats.memory_bytes))
 		return 7;
-	if (f->driver->kill(b->box, soon()) < 0)
+	if (f->driver->kill(b->box, patience_soon()) < 0)
 		return 8;
 	f->driver->free(b->box);
 	return 0;
@@ -213,7 +208,7 @@ static void test_cleanup_kills_a_live_box(void **state)
 
 	/* By name only, as after a supervisor that lost its table. */
 	assert_int_equal(f->driver->cleanup(&f->site, b->name, 0, 0, &err), 0);
-	assert_int_equal(poll(&p, 1, FIXTURE_WAIT_MS), 1);
+	assert_int_equal(poll(&p, 1, patience_ms()), 1);
 	assert_int_equal(f->driver->cleanup(&f->site, b->name, 0, 0, &err), 0);
 	assert_int_equal(f->driver->list(&f->site, stop_listing, NULL), 0);
 }
@@ -332,7 +327,7 @@ static void test_name_in_use_is_refused(void **state)
 
 	assert_int_equal(f->driver->start(&f->site, &b->spec, &box, &stream, &err), -EEXIST);
 	/* The first one is unharmed. */
-	assert_int_equal(agent_client_ping(&b->client, FIXTURE_WAIT_MS), 0);
+	assert_int_equal(agent_client_ping(&b->client, patience_ms()), 0);
 	b->born->pid = 0; /* cleanup must find it by name */
 }
 
@@ -348,7 +343,7 @@ static void test_many_at_once(void **state)
 		fixture_box_start(f, boxes[i]);
 	}
 	for (uint32_t i = 0; i < MANY; i++)
-		assert_int_equal(agent_client_ping(&boxes[i]->client, FIXTURE_WAIT_MS), 0);
+		assert_int_equal(agent_client_ping(&boxes[i]->client, patience_ms()), 0);
 	for (uint32_t i = 0; i < MANY; i++)
 		fixture_box_end(f, boxes[i]);
 	host_state_take(&f->site, &now);

@@ -71,12 +71,12 @@ static void test_memory_hog(void **state)
 
 	skip_unless_limited("memory");
 	rc = agent_client_shell(&p->greedy->client, "",
-	    "exec perl -e '$x = \"a\" x (1 << 29); print length $x'", FIXTURE_WAIT_MS,
+	    "exec perl -e '$x = \"a\" x (1 << 29); print length $x'", patience_ms(),
 	    &p->greedy->result);
 	assert_int_equal(rc, 0);
 	assert_int_equal(p->greedy->result.end.signal, 9);
 	/* It was the hog that was killed, not the box. */
-	assert_int_equal(agent_client_ping(&p->greedy->client, FIXTURE_WAIT_MS), 0);
+	assert_int_equal(agent_client_ping(&p->greedy->client, patience_ms()), 0);
 	assert_string_equal(fixture_shell(p->greedy, "", "echo alive", 0), "alive\n");
 	assert_neighbour_is_well(p);
 }
@@ -99,7 +99,7 @@ static void test_fork_bomb(void **state)
 	assert_neighbour_is_well(p);
 	/* The tree was killed with its command. */
 	assert_true(p->greedy->result.end.flags & AGENT_END_KILLED);
-	assert_int_equal(agent_client_ping(&p->greedy->client, FIXTURE_WAIT_MS), 0);
+	assert_int_equal(agent_client_ping(&p->greedy->client, patience_ms()), 0);
 	assert_string_equal(fixture_shell(p->greedy, "", "echo alive", 0), "alive\n");
 }
 
@@ -122,7 +122,7 @@ static void test_disk_filler(void **state)
 	(void)fixture_shell(p->greedy, "", "head -c 64M /dev/zero > /mnt/user-data/outputs/f", 1);
 	assert_non_null(strstr(p->greedy->result.out, "No space left"));
 	(void)fixture_shell(p->greedy, "", "head -c 1M /dev/zero > /dev/shm/f", 1);
-	assert_int_equal(agent_client_ping(&p->greedy->client, FIXTURE_WAIT_MS), 0);
+	assert_int_equal(agent_client_ping(&p->greedy->client, patience_ms()), 0);
 	(void)fixture_shell(p->greedy, "", "rm /mnt/user-data/outputs/f && echo x > /tmp/ok", 0);
 	assert_neighbour_is_well(p);
 }
@@ -135,7 +135,7 @@ static void test_inode_filler(void **state)
 	    "perl -e 'mkdir \"/tmp/d\"; for (1..100000) { open(F, \">/tmp/d/$_\") or exit 3; close "
 	    "F }'",
 	    3);
-	assert_int_equal(agent_client_ping(&p->greedy->client, FIXTURE_WAIT_MS), 0);
+	assert_int_equal(agent_client_ping(&p->greedy->client, patience_ms()), 0);
 	(void)fixture_shell(p->greedy, "", "rm -r /tmp/d && echo x > /tmp/ok", 0);
 	assert_neighbour_is_well(p);
 }

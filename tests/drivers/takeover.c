@@ -20,11 +20,6 @@
 
 #define ROUNDS 8 /* of what is to happen at the same time */
 
-static uint64_t soon(void)
-{
-	return clock_now_ns() + 10 * NS_PER_S;
-}
-
 static void assert_adopts(struct fixture *f, const char *name)
 {
 	struct err err = {0};
@@ -79,7 +74,7 @@ static void test_a_dead_box_is_not_adopted(void **state)
 	struct fixture_box *b = *state;
 	struct err err = {0};
 
-	assert_int_equal(f->driver->kill(b->box, soon()), 0);
+	assert_int_equal(f->driver->kill(b->box, patience_soon()), 0);
 	assert_refuses(&f->site, b->name, EUCLEAN);
 	assert_int_equal(f->driver->cleanup(&f->site, b->name, 0, 0, &err), 0);
 	assert_refuses(&f->site, b->name, ESRCH);
@@ -93,7 +88,7 @@ static void test_a_box_that_has_just_died_is_not_adopted(void **state)
 	struct pollfd p = {.fd = f->driver->watch_fd(b->box), .events = POLLIN};
 
 	assert_int_equal(kill(b->born->pid, SIGKILL), 0);
-	assert_int_equal(poll(&p, 1, FIXTURE_WAIT_MS), 1);
+	assert_int_equal(poll(&p, 1, patience_ms()), 1);
 	assert_refuses(&f->site, b->name, EUCLEAN);
 }
 
@@ -162,15 +157,15 @@ static void neighbour_open(struct fixture *f, struct neighbour *n, const char *r
 	if (f->driver->start(&n->site, &n->box->spec, &n->box->box, &n->box->stream, &err) < 0)
 		fail_msg("start: %s", err.text);
 	agent_client_init(&n->box->client, n->box->stream);
-	assert_int_equal(agent_client_hello(&n->box->client, FIXTURE_WAIT_MS), 0);
+	assert_int_equal(agent_client_hello(&n->box->client, patience_ms()), 0);
 }
 
 static void neighbour_close(struct fixture *f, struct neighbour *n)
 {
 	struct err err = {0};
 
-	assert_int_equal(agent_client_ping(&n->box->client, FIXTURE_WAIT_MS), 0);
-	assert_int_equal(f->driver->kill(n->box->box, soon()), 0);
+	assert_int_equal(agent_client_ping(&n->box->client, patience_ms()), 0);
+	assert_int_equal(f->driver->kill(n->box->box, patience_soon()), 0);
 	f->driver->free(n->box->box);
 	assert_int_equal(f->driver->cleanup(&n->site, n->box->name, 0, 0, &err), 0);
 	assert_int_equal(f->driver->finish(&n->site, &err), 0);
@@ -266,7 +261,7 @@ static void clean_at_once(struct fixture *f, struct fixture_box *b)
 	(void)close(gate[0]);
 	b->stream = stream;
 	assert_refuses(&f->site, b->name, ESRCH);
-	assert_int_equal(f->driver->kill(b->box, soon()), 0);
+	assert_int_equal(f->driver->kill(b->box, patience_soon()), 0);
 	f->driver->free(b->box);
 	fixture_box_free(b);
 	host_state_take(&f->site, &now);

@@ -103,11 +103,13 @@ static void tear_down_remote(const char *dir)
 	}
 }
 
-/* Debian's kernel is not on every host: SBX_KERNEL, as tools/guest_kernel.sh has it. */
+/* Debian's kernel is not on every host: SBX_KERNEL, as tools/guest_kernel.sh has it.
+ * SBX_QEMU_ACCEL: emulated is what every host can have. */
 static size_t set_up_qemu(const char *dir, char *options, size_t size)
 {
 	const char *kernel = getenv("SBX_KERNEL");
-	size_t len = add_option(options, size, 0, "qemu.accel", "tcg");
+	const char *accel = getenv("SBX_QEMU_ACCEL");
+	size_t len = add_option(options, size, 0, "qemu.accel", accel ? accel : "tcg");
 
 	(void)dir;
 	return kernel ? add_option(options, size, len, "qemu.kernel", kernel) : len;

@@ -233,6 +233,17 @@ class Missing(unittest.TestCase):
     def test_the_kernel_is_missing(self):
         self.refuses(micro_vm.config().replace(micro_vm.KERNEL, "/nowhere/vmlinuz-1"), "read the kernel /nowhere/vmlinuz-1")
 
+    def kernel_place(self):
+        """The path of a kernel that is not there yet, and has its modules."""
+        os.makedirs(f"{self.dir}/boot")
+        os.symlink(os.path.dirname(os.path.dirname(micro_vm.KERNEL)) + "/lib", f"{self.dir}/lib")
+        return f"{self.dir}/boot/{os.path.basename(micro_vm.KERNEL)}"
+
+    def test_the_kernel_is_unreadable(self):
+        kernel = self.kernel_place()
+        os.mkdir(kernel)
+        self.refuses(micro_vm.config().replace(micro_vm.KERNEL, kernel), kernel, "Is a directory")
+
     def test_the_modules_are_missing(self):
         shutil.copy(micro_vm.KERNEL, self.dir + "/bin/")
         self.refuses(micro_vm.config().replace(micro_vm.KERNEL, f"{self.dir}/bin/{os.path.basename(micro_vm.KERNEL)}"),
@@ -241,10 +252,16 @@ class Missing(unittest.TestCase):
     def test_the_image_is_missing(self):
         self.refuses(micro_vm.config().replace(f"image: {micro_vm.ROOT_DIR}", "image: /nowhere"), "image /nowhere: No such file")
 
+    def test_the_image_is_unreadable(self):
+        with open(f"{self.dir}/image", "wb"):
+            pass
+        self.refuses(micro_vm.config().replace(f"image: {micro_vm.ROOT_DIR}", f"image: {self.dir}/image"), f"image {self.dir}/image: Not a directory")
+
     def test_the_host_is_no_image(self):
         self.refuses(micro_vm.config().replace(f"image: {micro_vm.ROOT_DIR}", "image: host"), "image host: micro-VMs are made of an image with a root")
 
-    def fails_to_boot(self, config, *words):
+    def fails_to_boot(self, config, *words, mend=None):
+        """An error for who waits, nothing is left; and where it can be mended meanwhile, the next acquire works."""
         d = Daemon(config)
         try:
             r = d.post("/v1/acquire", {"user_id": "u", "thread_id": "t"}, timeout=BOUND * 2)
@@ -252,25 +269,33 @@ class Missing(unittest.TestCase):
             for word in words:
                 self.assertIn(word, r.body.decode())
             wait_for("what it started to be gone", lambda: not glob.glob(f"{d.dir}/state/qemu/*.new"))
+            wait_for("no box to be left", lambda: d.pool()["boxes"] == 0)
+            if mend:
+                mend()
+                self.assertEqual(d.sh(d.acquire("u", "t")["box_id"], "echo up"), "up\n")
         finally:
             self.assertEqual(d.stop(), 0)
             left = d.remains()
             d.remove()
         self.assertEqual(left, [])
 
+    def bad_and_then_good(self, script, *words, boot_timeout=120):
+        """QEMU is a program that does this instead of a machine; and then it is QEMU."""
+        config = micro_vm.config(qemu=self.fake('test "$1" = --version && echo QEMU emulator version 7.2.0 && exit\n' + script))
+        config = config.replace("boot_timeout: 120", f"boot_timeout: {boot_timeout}")
+        self.fails_to_boot(config, *words, mend=lambda: self.fake(f'exec {shutil.which("qemu-system-x86_64")} "$@"\n'))
+
     def test_qemu_does_not_answer(self):
-        script = 'test "$1" = --version && echo QEMU emulator version 7.2.0 && exit\nexec sleep 1000\n'
-        config = micro_vm.config(qemu=self.fake(script)).replace("boot_timeout: 120", "boot_timeout: 2")
-        self.fails_to_boot(config, "in time")
+        self.bad_and_then_good("exec sleep 1000\n", "in time", boot_timeout=BOUND)
 
     def test_qemu_ends_at_once(self):
-        script = 'test "$1" = --version && echo QEMU emulator version 7.2.0 && exit\necho "cannot set up guest memory" >&2; exit 1\n'
-        self.fails_to_boot(micro_vm.config(qemu=self.fake(script)), "the machine ended", "cannot set up guest memory")
+        self.bad_and_then_good('echo "cannot set up guest memory" >&2; exit 1\n', "the machine ended", "cannot set up guest memory")
+
+    def test_qemu_is_killed_while_it_boots(self):
+        self.bad_and_then_good("kill -9 $$\n", "the machine ended")
 
     def test_the_kernel_is_no_kernel(self):
-        shutil.copytree(os.path.dirname(os.path.dirname(micro_vm.KERNEL)) + "/lib", self.dir + "/lib", symlinks=True)
-        os.makedirs(self.dir + "/boot")
-        kernel = f"{self.dir}/boot/{os.path.basename(micro_vm.KERNEL)}"
+        kernel = self.kernel_place()
         with open(kernel, "wb") as f:
             f.write(b"no kernel " * 1000)
         self.fails_to_boot(micro_vm.config().replace(micro_vm.KERNEL, kernel), "the machine ended")

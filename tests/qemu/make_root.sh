@@ -6,24 +6,11 @@
 set -eu
 
 root=$1
+. "$(dirname "$0")/programs.sh"
 mkdir -p "$root"/bin "$root"/etc "$root"/usr/bin "$root"/usr/lib "$root"/usr/local/bin "$root"/srv "$root"/root "$root"/tmp "$root"/home/user
 chmod 0700 "$root"/root
 chmod 1777 "$root"/tmp
 chown 1000:1000 "$root"/home/user 2>/dev/null || true
-
-# The file that a path leads to, at that path.
-add() {
-	mkdir -p "$root$(dirname "$1")"
-	cp -L "$1" "$root$1"
-}
-
-# A program and the libraries that it loads.
-add_program() {
-	add "$1"
-	ldd "$1" | sed -n 's/.*[[:space:]]\(\/[^ ]*\) (0x.*/\1/p' | while read -r library; do
-		[ -e "$root$library" ] || add "$library"
-	done
-}
 
 busybox=$(command -v busybox)
 cp -L "$busybox" "$root/bin/busybox"

@@ -38,7 +38,8 @@ static int setup(void **state)
 
 	assert_non_null(s);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-	s->m = (struct machine){.stream = -1, .words = -1, .console = -1, .listener = -1};
+	s->m =
+	    (struct machine){.stream = -1, .words = -1, .console = -1, .said = -1, .listener = -1};
 	s->m.qmp = pair[0];
 	s->qemu = pair[1];
 	assert_int_equal(fd_set_nonblock(pair[0]), 0);
