@@ -143,7 +143,10 @@ WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worke
 	worker/files_walk.c worker/files_write.c \
 	worker/image_order.c \
 	worker/image_order_remove.c \
-	worker/janitor.c worker/offline.c worker/op.c worker/report.c worker/route.c \
+	worker/janitor.c \
+	worker/janitor_clean.c \
+	worker/janitor_prepare.c \
+	worker/offline.c worker/op.c worker/report.c worker/route.c \
 	worker/run.c worker/run_buffer.c worker/run_request.c worker/run_stream.c worker/service.c \
 	worker/tar_in.c worker/tar_in_member.c worker/tar_out.c
 POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_due.c supervisor/pool_lease.c \
@@ -170,7 +173,9 @@ SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_bo
 	supervisor/image_job.c \
 	supervisor/image_job_run.c \
 	supervisor/image_wait.c \
-	supervisor/images.c supervisor/janitor_link.c supervisor/lifecycle.c \
+	supervisor/images.c \
+	supervisor/images_keep.c \
+	supervisor/janitor_link.c supervisor/lifecycle.c \
 	supervisor/listen.c supervisor/listen_tcp.c supervisor/listen_unix.c supervisor/make_request.c \
 	supervisor/making.c supervisor/notify.c supervisor/perform.c \
 	supervisor/perform_clean.c \

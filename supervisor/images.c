@@ -3,10 +3,7 @@
  * successor has the images prepared anew, and live boxes need theirs no more: their workers hold
  * what they are made of.
  */
-#include "supervisor/images.h"
-
 #include <bsd/string.h>
-#include <bsd/sys/queue.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,41 +11,17 @@
 #include <sys/mman.h>
 
 #include "lib/fd.h"
-#include "lib/image_ref.h"
 #include "lib/log.h"
 #include "supervisor/image_job.h"
+#include "supervisor/images_int.h"
 #include "supervisor/janitor_link.h"
 #include "supervisor/sbxd.h"
 
 #define IMAGES_MAX 64 /* each holds a descriptor, and a directory of the driver's */
 
-struct image_wait {
-	TAILQ_ENTRY(image_wait) link;
-	image_ready_fn *fn;
-	uint64_t ctx;
-};
-
-enum image_state {
-	IMAGE_PREPARING,
-	IMAGE_PULLING, /* then it is prepared once more */
-	IMAGE_READY,
-};
-
-struct image {
-	TAILQ_ENTRY(image) link;
-	struct sbxd *s;
-	char name[SHM_IMAGE_LEN];
-	int prepared;	   /* memfd */
-	int hold;	   /* keeps it in the store; -1: it is not of the store */
-	struct buf config; /* as the tail of CTL_DONE */
-	enum image_state state;
-	bool pulled;
-	TAILQ_HEAD(, image_wait) waiting;
-};
-
 static const struct ctl_done no_memory = {.code = ENOMEM, .text = "no memory to prepare the image"};
 
-static struct image *image_find(const struct sbxd *s, const char *name)
+struct image *image_find(const struct sbxd *s, const char *name)
 {
 	struct image *i;
 
@@ -240,18 +213,7 @@ static int image_wait_for(struct image *i, image_ready_fn *fn, uint64_t ctx)
 	return 0;
 }
 
-static bool has_box(const struct sbxd *s, const char *image)
-{
-	for (uint32_t slot = 0; slot < pool_rules(s->pool)->slots; slot++) {
-		const struct pool_box *b = pool_box_at(s->pool, slot);
-
-		if (b && b->state != SLOT_FREE && !strcmp(b->spec.image, image))
-			return true;
-	}
-	return false;
-}
-
-static void image_drop(struct image *i)
+void image_drop(struct image *i)
 {
 	image_forget(i);
 	image_free(i);
@@ -303,71 +265,6 @@ bool image_is_ready(const struct sbxd *s, const char *image)
 	const struct image *i = image_find(s, image);
 
 	return i && i->state == IMAGE_READY;
-}
-
-/* The string at *at, which ends with the tail at the latest; "" past it. */
-static const char *next_text(const char *tail, size_t len, size_t *at)
-{
-	const char *text = *at < len ? tail + *at : "";
-
-	if (*at < len)
-		*at += strlen(text) + 1;
-	return text;
-}
-
-bool image_config_of(const struct sbxd *s, const char *image, struct image_config *out)
-{
-	const struct image *i = image_find(s, image);
-	const char *tail;
-	size_t at = 0;
-
-	if (!i || i->state != IMAGE_READY)
-		return false;
-	tail = (const char *)buf_head(&i->config);
-	out->user = next_text(tail, i->config.len, &at);
-	out->working_dir = next_text(tail, i->config.len, &at);
-	out->env = tail + at;
-	out->env_len = i->config.len - at;
-	out->hold = i->hold;
-	return true;
-}
-
-static bool means_same(const char *a, const char *b)
-{
-	char normal[2][IMAGE_NORMAL_LEN];
-	struct image_ref ref;
-	struct err err = {0};
-
-	if (image_ref_parse(a, &ref, &err) < 0)
-		return false;
-	image_ref_print(&ref, normal[0]);
-	if (image_ref_parse(b, &ref, &err) < 0)
-		return false;
-	image_ref_print(&ref, normal[1]);
-	return !strcmp(normal[0], normal[1]);
-}
-
-void images_renew(struct sbxd *s, const char *image)
-{
-	struct image *i;
-	struct image *next;
-
-	TAILQ_FOREACH_SAFE (i, &s->images, link, next) {
-		if (i->state == IMAGE_READY && means_same(i->name, image))
-			image_drop(i);
-	}
-}
-
-void images_let_go(struct sbxd *s)
-{
-	struct image *i;
-	struct image *next;
-
-	TAILQ_FOREACH_SAFE (i, &s->images, link, next) {
-		if (i->state == IMAGE_READY && i->hold >= 0 &&
-		    strcmp(i->name, s->config.image) != 0 && !has_box(s, i->name))
-			image_drop(i);
-	}
 }
 
 void images_free(struct sbxd *s)
