@@ -78,6 +78,7 @@ static enum api_error prepare_error(int32_t code)
 	    {ELOOP, API_IMAGE_PULL_FAILED},
 	    {ENAMETOOLONG, API_IMAGE_PULL_FAILED},
 	    {ENOSPC, API_NO_SPACE},
+	    {EDQUOT, API_NO_SPACE},
 	};
 
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {

@@ -111,7 +111,7 @@ _Static_assert(sizeof(struct ctl_hello) == 16, "layout of ctl_hello");
 _Static_assert(sizeof(struct ctl_booted) == 40, "layout of ctl_booted");
 _Static_assert(sizeof(struct ctl_failed) == 200, "layout of ctl_failed");
 _Static_assert(sizeof(struct ctl_prepare) == 696, "layout of ctl_prepare");
-_Static_assert(sizeof(struct ctl_image) == 704, "layout of ctl_image");
+_Static_assert(sizeof(struct ctl_image) == 720, "layout of ctl_image");
 _Static_assert(sizeof(struct ctl_progress) == 32, "layout of ctl_progress");
 _Static_assert(sizeof(struct ctl_cleanup) == 648, "layout of ctl_cleanup");
 _Static_assert(sizeof(struct ctl_done) == 552, "layout of ctl_done");
