@@ -222,7 +222,7 @@ CTL_SRC := tools/answer.c \
 	tools/cli_terminal.c tools/cli_token.c tools/cli_transfer.c tools/cli_unpack.c tools/cli_view.c \
 	tools/dial.c tools/doctor_access.c tools/doctor_cgroup.c tools/doctor_host.c \
 	tools/doctor_images.c tools/doctor_kernel.c tools/doctor_left.c \
-	tools/doctor_programs.c tools/gc_find.c tools/gc_holders.c tools/gc_judge.c tools/gc_remove.c \
+	tools/doctor_choice.c tools/doctor_config.c tools/doctor_drivers.c tools/gc_find.c tools/gc_holders.c tools/gc_judge.c tools/gc_remove.c \
 	tools/host_cgroup.c tools/host_cgroup_held.c \
 	tools/host_program.c tools/httpc.c tools/httpc_send.c tools/sbxctl.c tools/top_text.c tools/ws_client.c
 

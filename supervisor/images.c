@@ -112,17 +112,29 @@ static void image_settle(struct image *i, const struct ctl_done *done, enum api_
 
 static int image_prepare(struct image *i);
 
+/* What it is about when nothing comes of the driver that was taken instead. */
+static void add_passed(const struct image *i, struct ctl_done *done)
+{
+	size_t len = strlen(done->text);
+
+	if (i->passed[0])
+		(void)snprintf(done->text + len, sizeof(done->text) - len,
+		    " (driver auto passed over %s)", i->passed);
+}
+
 static void on_pulled(
     struct sbxd *s, uint64_t ctx, const struct ctl_done *done, const json_t *result)
 {
 	struct image *i = (void *)(uintptr_t)ctx;
+	struct ctl_done failed = *done;
 
 	(void)s;
 	(void)result;
 	i->pulled = true;
 	i->state = IMAGE_PREPARING;
+	add_passed(i, &failed);
 	if (done->code)
-		image_settle(i, done, image_job_error(done->code));
+		image_settle(i, &failed, image_job_error(done->code));
 	else if (image_prepare(i) < 0)
 		image_settle(i, &no_memory, API_INTERNAL);
 }
@@ -148,12 +160,22 @@ static int image_take(struct image *i, struct janitor_more *more)
 	return buf_append(&i->config, more->tail, more->tail_len);
 }
 
+/* Told once: what is prepared after a pull says the same again. */
+static void note_passed(struct image *i, const struct ctl_done *done)
+{
+	if (strcmp(i->passed, done->passed) != 0 && done->passed[0])
+		log_info(
+		    "driver auto: for image %s these were passed over: %s", i->name, done->passed);
+	(void)strlcpy(i->passed, done->passed, sizeof(i->passed));
+}
+
 static void on_prepared(
     struct sbxd *s, void *ctx, const struct ctl_done *done, struct janitor_more *more)
 {
 	const struct ctl_done busy = {.code = EAGAIN, .text = "too many images are to be pulled"};
 	struct image *i = ctx;
 
+	note_passed(i, done);
 	if (done->code == ENODATA && !i->pulled) {
 		if (image_pull(i) < 0)
 			image_settle(i, &busy, API_TOO_MANY);

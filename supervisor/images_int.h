@@ -31,6 +31,7 @@ struct image {
 	struct buf config; /* as the tail of CTL_DONE */
 	enum image_state state;
 	bool pulled;
+	char passed[CTL_WHY]; /* as of the last CTL_DONE */
 	TAILQ_HEAD(, image_wait) waiting;
 };
 

@@ -283,6 +283,8 @@ struct ctl_done {
 	uint32_t pauses; /* 1: the driver pauses warm boxes, so it wants CTL_PARK and CTL_PROMOTE */
 	uint32_t missing;   /* CTL_SWEEP: boxes of CTL_KEEP_LIVE that are not there, or not alive */
 	char text[CTL_WHY]; /* why it failed, and how to mend it */
+	char passed[CTL_WHY]; /* CTL_PREPARE with the driver `auto`: the drivers before the one that
+				 did it, or could, and why none of them; empty: none */
 };
 
 union ctl_body {

@@ -58,13 +58,22 @@ static void janitor_take_back(const struct driver *driver, const struct driver_s
 		(void)driver->finish(site, &err); /* why it could not is what is told */
 }
 
+/* One more that could not, and why. */
+static void note_passed(struct err *all, const struct driver *driver, const struct err *why)
+{
+	char text[2 * sizeof(all->text) + 32];
+
+	(void)snprintf(text, sizeof(text), "%s%s%s: %s", all->text, all->text[0] ? "; " : "",
+	    driver->name, why->text);
+	(void)err_set(all, why->code, "%s", text); /* a cut text is still a text */
+}
+
 /* The first driver that takes such an image and can make boxes of it here. */
 static int janitor_prepare_any(const struct driver_site *site, const char *image,
     struct janitor_answer *answer, struct err *err)
 {
 	const struct driver *driver;
-	struct err why = {0};
-	size_t len = 0;
+	struct err passed = {0};
 	int rc;
 
 	for (unsigned int n = 0; (driver = driver_at(n)); n++) {
@@ -73,19 +82,18 @@ static int janitor_prepare_any(const struct driver_site *site, const char *image
 		if (!driver->takes(image))
 			continue;
 		rc = janitor_prepare_with(driver, site, image, false, answer, &one);
-		if (rc == 0)
-			return 0;
-		if (rc == -ENODATA && driver->rooted) /* it could, once it is there */
-			return err_set(err, ENODATA, "%s", one.text);
+		if (rc == 0 ||
+		    (rc == -ENODATA && driver->rooted)) { /* it could, once it is there */
+			(void)snprintf(
+			    answer->done.passed, sizeof(answer->done.passed), "%s", passed.text);
+			return rc == 0 ? 0 : err_set(err, ENODATA, "%s", one.text);
+		}
 		janitor_take_back(driver, site);
-		if (len < sizeof(why.text))
-			len += (size_t)snprintf(why.text + len, sizeof(why.text) - len, "%s%s: %s",
-			    len ? "; " : "", driver->name, one.text);
-		why.code = one.code;
+		note_passed(&passed, driver, &one);
 	}
-	if (!why.code)
+	if (!passed.code)
 		return err_set(err, EINVAL, "no driver knows an image \"%s\"", image);
-	return err_set(err, why.code, "%s", why.text);
+	return err_set(err, passed.code, "%s", passed.text);
 }
 
 int janitor_prepare(const struct driver_site *site, const union ctl_body *body,

@@ -3,8 +3,12 @@
  * it makes one, what it made is removed by the next CTL_IMAGE_SWEEP.
  */
 #include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include "drivers/template.h"
 #include "lib/clock.h"
@@ -83,6 +87,30 @@ int template_order_list(const struct image_job *job, struct err *err)
 
 /* ---- building ---- */
 
+/* In a process of its own: what boots a machine waits for that machine, and not for sbxd. */
+static _Noreturn void guard_main(pid_t builder)
+{
+	struct pollfd p = {.fd = CTL_FD_CONTROL};
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != builder)
+		_exit(1);
+	while (!(p.revents & (POLLHUP | POLLERR)) && (poll(&p, 1, -1) > 0 || errno == EINTR))
+		;
+	(void)kill(builder, SIGKILL); /* our parent, which is alive: we would be dead */
+	_exit(0);
+}
+
+/* From now on we die with sbxd, and QEMU with us. */
+static int die_with_sbxd(struct err *err)
+{
+	pid_t self = getpid();
+	pid_t pid = fork();
+
+	if (pid == 0)
+		guard_main(self);
+	return pid < 0 ? err_sys(err, errno, "start the process that watches over this") : 0;
+}
+
 struct told {
 	char stage[16];
 	uint64_t next_ns;
@@ -126,7 +154,9 @@ int template_order_build(const struct image_job *job, struct err *err)
 		return err_set(err, EOPNOTSUPP,
 		    "driver %s makes no templates: only boxes of qemu begin as copies",
 		    order->site.driver);
-	rc = driver->templates->build(job->site, &spec, key, &made, err);
+	rc = die_with_sbxd(err);
+	if (rc == 0)
+		rc = driver->templates->build(job->site, &spec, key, &made, err);
 	if (rc < 0)
 		return rc;
 	FAULT_POINT("image.template.built");

@@ -10,9 +10,8 @@ import threading
 import unittest
 
 import micro_vm
-from harness import IS_ROOT, DaemonTest, Fault, in_threads, slurp, wait_for
-from templates import BUILD, TemplatesTest, busybox_root
-from test_qemu import qemus
+from harness import IS_ROOT, DaemonTest, Fault, children_map, in_threads, proc_says, wait_for
+from templates import BUILD, TemplatesTest, busybox_root, machines
 
 
 @micro_vm.needs_vm
@@ -186,7 +185,7 @@ class Killed(TemplatesTest):
     env = {"SBX_FAULT": ",".join(f"image/{point}=kill@{fault.path}" for point, fault in FAULTS.items())}
 
     def clean(self):
-        wait_for("what it started to be gone", lambda: not qemus(self.d) and self.half_made() == [])
+        wait_for("what it started to be gone", lambda: not machines(self.d) and self.half_made() == [])
 
     def test_at_every_point(self):
         for point, fault in FAULTS.items():
@@ -199,13 +198,9 @@ class Killed(TemplatesTest):
         self.assertEqual(self.build()["state"], "current")
 
     def builder(self):
-        for pid in self.d.processes():
-            try:
-                if slurp(f"/proc/{pid}/cmdline").split("\0")[1:2] == ["image"] and qemus(self.d):
-                    return pid
-            except OSError:
-                pass
-        return None
+        """The process that makes a template, once its machine is there."""
+        return machines(self.d) and next(
+            (pid for pid in children_map().get(self.d.process.pid, []) if proc_says(pid, "cmdline", "^sbx-worker\0image\0")), None)
 
     def test_at_any_time(self):
         got = []
@@ -223,7 +218,7 @@ class Killed(TemplatesTest):
         wait_for("its QEMU", self.builder, BUILD)
         self.d.kill()
         t.join(BUILD)
-        wait_for("what it started to be gone", lambda: not qemus(self.d))
+        wait_for("what it started to be gone", lambda: not machines(self.d))
         self.d.start()
         self.clean()
         self.assertEqual(self.listed(), [])
@@ -234,7 +229,7 @@ class Killed(TemplatesTest):
         wait_for("its QEMU", self.builder, BUILD)
         self.assertEqual(self.d.stop(), 0)
         t.join(BUILD)
-        self.assertEqual((qemus(self.d), self.half_made()), ([], []))
+        self.assertEqual((machines(self.d), self.half_made()), ([], []))
         self.d.start()
 
 
