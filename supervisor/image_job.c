@@ -118,7 +118,7 @@ void image_job_sweep(struct sbxd *s)
 void image_job_end(struct image_job *j)
 {
 	struct sbxd *s = j->s;
-	bool left = j->op == CTL_TEMPLATE_BUILD && j->done.code != 0;
+	bool left = j->done.code && (j->op == CTL_TEMPLATE_BUILD || j->op == CTL_TEMPLATE_REMOVE);
 
 	j->running = false;
 	if (j->op == CTL_IMAGE_PULL && j->done.code == 0) {

@@ -14,6 +14,7 @@
 
 #include "drivers/qemu/site.h"
 #include "lib/clock.h"
+#include "lib/fault.h"
 #include "lib/fd.h"
 
 #define LOCK_TRY_MS 5
@@ -200,7 +201,10 @@ void store_discard(const char *path)
 
 	/* At once for all: a directory is removed file by file. */
 	(void)snprintf(gone, sizeof(gone), "%s.%d.new", path, (int)getpid());
-	(void)store_remove(rename(path, gone) == 0 ? gone : path);
+	if (rename(path, gone) < 0)
+		(void)snprintf(gone, sizeof(gone), "%s", path);
+	FAULT_POINT("driver.qemu.store.out");
+	(void)store_remove(gone);
 }
 
 bool store_is_entry(const char *name, const char *kind)

@@ -19,7 +19,6 @@
 #include "drivers/qemu/site.h"
 #include "drivers/qemu/store.h"
 #include "lib/clock.h"
-#include "lib/fault.h"
 #include "lib/fd.h"
 
 #define HOLD_TRY_MS 2
@@ -87,7 +86,6 @@ int store_take_out(const char *path)
 		return lock;
 	if (access(path, F_OK) < 0)
 		return -errno;
-	FAULT_POINT("driver.qemu.store.out");
 	store_discard(path); /* also what is damaged, and has nothing to be locked */
 	return 0;
 }
@@ -178,7 +176,7 @@ static int add_item(struct store_census *c, const char *dir, const char *name)
 	if (strlen(name) >= sizeof(item.name) || qemu_path_join(path, dir, name, "") < 0 ||
 	    lstat(path, &st) < 0)
 		return 0; /* none of ours, or removed meanwhile */
-	(void)snprintf(item.name, sizeof(item.name), "%s", name);
+	(void)snprintf(item.name, sizeof(item.name), "%.*s", STORE_NAME - 1, name);
 	item.bytes = store_bytes(path);
 	item.holders = holders_of(path);
 	item.used_wall_ns = (uint64_t)st.st_mtim.tv_sec * NS_PER_S + (uint64_t)st.st_mtim.tv_nsec;

@@ -32,6 +32,7 @@ class Room(TemplatesTest):
     def test_templates(self):
         first = self.build()
         size = self.used()
+        disk = size - first["size_bytes"] / MIB
         more = first["size_bytes"] / MIB
         self.limit(int(size + more / 2))  # one template, and not two
         second = self.build(memory_mib=128)
@@ -58,7 +59,7 @@ class Room(TemplatesTest):
 
         # Whose machine is gone makes room, also when the bound is another one at a start.
         self.end_boxes()
-        self.limit(1)
+        self.limit(int(disk + 1))
         wait_for("what is past the bound to go", lambda: self.store() == [])
         self.limit(0)
 

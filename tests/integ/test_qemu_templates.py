@@ -175,7 +175,8 @@ class Stale(TemplatesTest):
 
 
 MAKING = ("driver.qemu.template.booted", "driver.qemu.template.memory", "driver.qemu.template.noted", "image.template.built")
-FAULTS = {point: Fault("templates-" + point) for point in MAKING}
+REMOVING = "driver.qemu.store.out"
+FAULTS = {point: Fault("templates-" + point) for point in (*MAKING, REMOVING)}
 
 
 @micro_vm.needs_vm
@@ -188,14 +189,22 @@ class Killed(TemplatesTest):
         wait_for("what it started to be gone", lambda: not machines(self.d) and self.half_made() == [])
 
     def test_at_every_point(self):
-        for point, fault in FAULTS.items():
-            fault.arm()
+        for point in MAKING:
+            FAULTS[point].arm()
             error = self.build(502)["error"]
-            self.assertTrue(fault.hit(), point)
+            self.assertTrue(FAULTS[point].hit(), point)
             self.assertIn("no template of", error["message"])
             self.assertIn("killed by signal 9", error["message"])
             self.clean()
         self.assertEqual(self.build()["state"], "current")
+
+    def test_while_it_removes_one(self):
+        key = self.build()["key"]
+        FAULTS[REMOVING].arm()
+        self.assertEqual(self.remove(key).status, 500)
+        self.assertTrue(FAULTS[REMOVING].hit())
+        self.assertEqual(self.listed(), [])
+        self.clean()
 
     def builder(self):
         """The process that makes a template, once its machine is there."""
