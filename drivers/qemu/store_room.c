@@ -232,7 +232,7 @@ void store_census_free(struct store_census *c)
 
 int store_make_room(const struct driver_site *site, uint64_t most, uint64_t *left)
 {
-	struct store_census c;
+	struct store_census c = {0};
 	char dir[QEMU_PATH];
 	char path[QEMU_PATH];
 	int rc = qemu_store_path(site, dir);
