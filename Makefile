@@ -102,13 +102,20 @@ DRIVER_SRC := drivers/driver_site.c \
 	drivers/qemu/probe.c \
 	drivers/qemu/program.c \
 	drivers/qemu/qmp.c \
+	drivers/qemu/room.c \
 	drivers/qemu/site.c \
 	drivers/qemu/start.c \
 	drivers/qemu/store.c \
+	drivers/qemu/store_room.c \
 	drivers/qemu/sweep.c \
 	drivers/qemu/talk.c \
 	drivers/qemu/template.c \
+	drivers/qemu/template_about.c \
 	drivers/qemu/template_make.c \
+	drivers/qemu/template_note.c \
+	drivers/qemu/template_parts.c \
+	drivers/qemu/templates.c \
+	drivers/qemu/templates_look.c \
 	drivers/qemu/tsc.c \
 	lib/digest.c
 BOXLITE_SRC := \
@@ -145,9 +152,12 @@ WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worke
 	worker/files_walk.c worker/files_write.c \
 	worker/image_order.c \
 	worker/image_order_remove.c \
-	worker/janitor.c worker/offline.c worker/op.c worker/report.c worker/route.c \
+	worker/janitor.c \
+	worker/janitor_clean.c \
+	worker/janitor_prepare.c \
+	worker/offline.c worker/op.c worker/report.c worker/route.c \
 	worker/run.c worker/run_buffer.c worker/run_request.c worker/run_stream.c worker/service.c \
-	worker/tar_in.c worker/tar_in_member.c worker/tar_out.c
+	worker/tar_in.c worker/tar_in_member.c worker/tar_out.c worker/template_order.c
 POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_due.c supervisor/pool_lease.c \
 	supervisor/pool_life.c supervisor/pool_made.c supervisor/pool_past.c supervisor/pool_queue.c \
 	supervisor/pool_release.c \
@@ -164,15 +174,21 @@ SUPERVISOR_SRC := supervisor/access.c supervisor/activation.c supervisor/api_acq
 	supervisor/api_box_list.c supervisor/api_box_order.c supervisor/api_config.c supervisor/api_events.c \
 	supervisor/api_images.c \
 	supervisor/api_images_change.c \
+	supervisor/api_templates.c \
+	supervisor/progress_stream.c \
+	supervisor/template_build.c \
 	supervisor/api_make.c supervisor/api_me.c supervisor/api_metrics.c \
 	supervisor/api_openmetrics.c supervisor/api_pool.c supervisor/api_spec.c supervisor/api_unsupported.c \
 	supervisor/auth.c supervisor/client.c supervisor/client_handover.c supervisor/client_read.c \
 	supervisor/client_reply.c supervisor/client_stream.c supervisor/client_tcp.c supervisor/driver_start.c \
 	supervisor/idempotency.c \
 	supervisor/image_job.c \
+	supervisor/image_job_order.c \
 	supervisor/image_job_run.c \
 	supervisor/image_wait.c \
-	supervisor/images.c supervisor/janitor_link.c supervisor/lifecycle.c \
+	supervisor/images.c \
+	supervisor/images_keep.c \
+	supervisor/janitor_link.c supervisor/lifecycle.c \
 	supervisor/listen.c supervisor/listen_tcp.c supervisor/listen_unix.c supervisor/make_request.c \
 	supervisor/making.c supervisor/notify.c supervisor/perform.c \
 	supervisor/perform_clean.c \
@@ -198,14 +214,17 @@ CTL_SRC := tools/answer.c \
 	tools/cli_completion.c tools/cli_cp.c tools/cli_cp_in.c tools/cli_cp_out.c tools/cli_doctor.c \
 	tools/cli_events.c tools/cli_events_ask.c tools/cli_files.c tools/cli_gc.c tools/cli_grid.c tools/cli_help.c \
 	tools/cli_image.c \
+	tools/cli_follow.c \
 	tools/cli_image_pull.c \
+	tools/cli_template.c \
+	tools/cli_template_build.c \
 	tools/cli_options.c tools/cli_pack.c tools/cli_pack_links.c tools/cli_place.c tools/cli_pool.c \
 	tools/cli_print.c tools/cli_progress.c tools/cli_ps.c tools/cli_run.c tools/cli_search.c tools/cli_session.c \
 	tools/cli_shm.c tools/cli_show.c tools/cli_signals.c tools/cli_stream.c tools/cli_table.c \
 	tools/cli_terminal.c tools/cli_token.c tools/cli_transfer.c tools/cli_unpack.c tools/cli_view.c \
 	tools/dial.c tools/doctor_access.c tools/doctor_cgroup.c tools/doctor_host.c \
 	tools/doctor_images.c tools/doctor_kernel.c tools/doctor_left.c \
-	tools/doctor_programs.c tools/gc_find.c tools/gc_holders.c tools/gc_judge.c tools/gc_remove.c \
+	tools/doctor_choice.c tools/doctor_config.c tools/doctor_drivers.c tools/gc_find.c tools/gc_holders.c tools/gc_judge.c tools/gc_remove.c \
 	tools/host_cgroup.c tools/host_cgroup_held.c \
 	tools/host_program.c tools/httpc.c tools/httpc_send.c tools/sbxctl.c tools/top_text.c tools/ws_client.c
 

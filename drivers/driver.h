@@ -83,6 +83,9 @@ struct driver_spec {
 	 */
 	void (*born)(void *ctx, pid_t box_pid, uint64_t box_start);
 	void *born_ctx;
+	/* May be NULL: how far it is; see driver_progress(). */
+	void (*progress)(void *ctx, const char *stage, uint64_t done, uint64_t total);
+	void *progress_ctx;
 };
 
 struct driver_box; /* a driver's own handle */
@@ -94,6 +97,8 @@ struct driver_stats {
 
 /* A box that list() found. */
 typedef int driver_list_fn(void *ctx, const char *name);
+
+struct driver_templates; /* see drivers/template.h */
 
 struct driver {
 	const char *name;
@@ -145,6 +150,17 @@ struct driver {
 	 */
 	int (*cleanup)(const struct driver_site *site, const char *name, pid_t pid, uint64_t start,
 	    struct err *err);
+
+	/*
+	 * `sbx-worker image`, may be NULL: of what the driver keeps of images in the state
+	 * directory, what no box uses goes, the longest unused first, until no more than `most`
+	 * bytes are left; and what those have left who died while they made it. *left: bytes. 0 or
+	 * -errno.
+	 */
+	int (*trim)(const struct driver_site *site, uint64_t most, uint64_t *left, struct err *err);
+
+	/* `sbx-worker image`; NULL: it makes no templates. */
+	const struct driver_templates *templates;
 
 	/* Janitor, last: removes what prepare() made. Idempotent. 0 or -errno. */
 	int (*finish)(const struct driver_site *site, struct err *err);
@@ -208,6 +224,10 @@ int driver_options_load(int prepared, struct driver_options *out, struct err *er
 /* Wipes and frees what driver_options_load() gave. */
 void driver_options_free(struct driver_options *o);
 
+/* Tells how far a start is: a word, and bytes (0 of 0: not known). */
+void driver_progress(
+    const struct driver_spec *spec, const char *stage, uint64_t done, uint64_t total);
+
 #define DRIVER_NAME_LEN 64 /* of a box name, with its NUL */
 
 /* True for a name that boxes of this instance have: sbxd-<instance>-<slot>-<generation in hex>. */
@@ -220,5 +240,8 @@ const struct driver *driver_find(const char *name);
 
 /* The n-th driver in order of preference, or NULL past the last. */
 const struct driver *driver_at(unsigned int n);
+
+/* trim() of all that have one, together. 0, or the first failure. */
+int driver_trim_all(const struct driver_site *site, uint64_t most, uint64_t *left, struct err *err);
 
 #endif

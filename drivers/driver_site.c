@@ -28,6 +28,13 @@ bool driver_owns_name(const struct driver_site *site, const char *name)
 	return *name && name[strspn(name, "0123456789abcdef")] == '\0';
 }
 
+void driver_progress(
+    const struct driver_spec *spec, const char *stage, uint64_t done, uint64_t total)
+{
+	if (spec->progress)
+		spec->progress(spec->progress_ctx, stage, done, total);
+}
+
 const char *driver_option(const struct driver_options *o, const char *key)
 {
 	size_t len = strlen(key);

@@ -28,3 +28,19 @@ const struct driver *driver_find(const char *name)
 	}
 	return NULL;
 }
+
+int driver_trim_all(const struct driver_site *site, uint64_t most, uint64_t *left, struct err *err)
+{
+	uint64_t all = 0;
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < DRIVERS; i++) {
+		uint64_t one = 0;
+
+		if (drivers[i]->trim)
+			rc = drivers[i]->trim(site, most > all ? most - all : 0, &one, err);
+		all += one;
+	}
+	*left = all;
+	return rc;
+}

@@ -7,6 +7,7 @@
 
 #include "wire/json.h"
 
+struct client;
 struct sbxd;
 
 #define IMAGE_JSON_MAX (4U * 1024U * 1024U)
@@ -19,6 +20,9 @@ bool api_image_is(const json_t *row, const char *name);
 
 /* The rows of an answer. */
 const json_t *api_image_rows(const json_t *result);
+
+/* Answers with what an order has removed. */
+void api_reply_removed(struct client *c, const json_t *result);
 
 /*
  * The configured image as a row of its own, when it is not of the store; NULL when it is. The

@@ -13,6 +13,7 @@
 #include "supervisor/client.h"
 #include "supervisor/image_job.h"
 #include "supervisor/images.h"
+#include "supervisor/progress_stream.h"
 #include "supervisor/routes.h"
 #include "supervisor/sbxd.h"
 
@@ -63,105 +64,46 @@ static void on_pulled(
 
 /* ---- with progress ---- */
 
-struct pull_stream {
-	struct client_stream stream;
-	struct sbxd *s;
-	struct ctl_progress progress;
-	bool news;
-	bool over;
-	struct buf last; /* the last line */
-};
-
-static enum stream_next fill(struct client_stream *st, struct buf *out, bool overdue)
-{
-	struct pull_stream *p = LOOP_OWNER(st, struct pull_stream, stream);
-	struct json_out j;
-
-	if (p->over)
-		return buf_append(out, buf_head(&p->last), p->last.len) < 0 ? STREAM_BROKEN
-									    : STREAM_END;
-	if (!p->news && !overdue)
-		return STREAM_IDLE;
-	p->news = false;
-	json_out_init(&j, out);
-	json_object_begin(&j, NULL);
-	json_put_string(&j, "status", p->progress.stage);
-	json_put_uint(&j, "done_bytes", p->progress.done);
-	if (p->progress.total)
-		json_put_uint(&j, "total_bytes", p->progress.total);
-	else
-		json_put_null(&j, "total_bytes");
-	json_object_end(&j);
-	return json_out_error(&j) || buf_puts(out, "\n") < 0 ? STREAM_BROKEN : STREAM_IDLE;
-}
-
-static void gone(struct client_stream *st)
-{
-	struct pull_stream *p = LOOP_OWNER(st, struct pull_stream, stream);
-
-	image_job_unhook(p->s, (uint64_t)(uintptr_t)p);
-	buf_free(&p->last);
-	free(p);
-}
-
 static void on_stream_progress(struct sbxd *s, uint64_t ctx, const struct ctl_progress *progress)
 {
-	struct pull_stream *p = (void *)(uintptr_t)ctx;
-
 	(void)s;
-	p->progress = *progress;
-	p->news = true;
-	client_stream_pump(&p->stream);
+	progress_stream_tell(progress_stream_of(ctx), progress);
 }
 
 static void on_stream_pulled(
     struct sbxd *s, uint64_t ctx, const struct ctl_done *done, const json_t *result)
 {
-	struct pull_stream *p = (void *)(uintptr_t)ctx;
+	struct progress_stream *p = progress_stream_of(ctx);
 	const json_t *row = pulled_row(result);
-	const struct api_error_info *info =
-	    api_error_info(done->code ? image_job_error(done->code) : API_INTERNAL);
-	struct json_out j;
 
 	(void)s;
-	json_out_init(&j, &p->last);
-	json_object_begin(&j, NULL);
-	if (done->code == 0 && row) {
-		api_put_image(&j, row);
-	} else {
-		json_object_begin(&j, "error");
-		json_put_string(&j, "message", fail_text(done));
-		json_put_string(&j, "type", info->type);
-		json_put_string(&j, "code", info->code);
-		json_put_string(&j, "reason", info->reason);
-		json_object_end(&j);
+	if (done->code || !row) {
+		progress_stream_fail(
+		    p, done->code ? image_job_error(done->code) : API_INTERNAL, fail_text(done));
+		return;
 	}
-	json_object_end(&j);
-	if (json_out_error(&j) || buf_puts(&p->last, "\n") < 0)
-		buf_clear(&p->last);
-	p->over = true;
-	client_stream_end(&p->stream);
+	api_put_image(progress_stream_last(p), row);
+	progress_stream_end(p);
 }
 
 static void stream_pull(struct sbxd *s, struct client *c, const char *reference)
 {
-	struct pull_stream *p = calloc(1, sizeof(*p));
-	struct image_hook hook = {.ctx = (uint64_t)(uintptr_t)p,
-	    .progress = on_stream_progress,
-	    .done = on_stream_pulled};
-	int rc = p ? image_job_order(s, CTL_IMAGE_PULL, reference, &hook) : -ENOMEM;
+	struct progress_stream *p = progress_stream_new(s, image_job_unhook);
+	struct image_hook hook = {.progress = on_stream_progress, .done = on_stream_pulled};
+	struct ctl_progress now;
+	int rc = -ENOMEM;
 
+	if (p) {
+		hook.ctx = progress_stream_ctx(p);
+		rc = image_job_order(s, CTL_IMAGE_PULL, reference, &hook);
+	}
 	if (rc < 0) {
-		free(p);
+		progress_stream_free(p);
 		client_reply_error(c, rc == -EAGAIN ? API_TOO_MANY : API_INTERNAL,
 		    "too many images are to be pulled");
 		return;
 	}
-	p->s = s;
-	p->news = image_job_progress(s, reference, &p->progress);
-	p->stream = (struct client_stream){.fill = fill, .gone = gone};
-	buf_init(&p->last, IMAGE_JSON_MAX);
-	client_stream_begin(c, "application/x-ndjson", &p->stream);
+	progress_stream_begin(p, c, image_job_progress(s, reference, &now) ? &now : NULL);
 }
 
 static void pull(struct sbxd *s, struct client *c, const char *reference, bool stream)
@@ -241,26 +183,29 @@ static enum api_error removal_error(int32_t code)
 				   : API_INTERNAL;
 }
 
-static void on_removed(
-    struct sbxd *s, uint64_t req, const struct ctl_done *done, const json_t *result)
+void api_reply_removed(struct client *c, const json_t *result)
 {
-	struct client *c = client_by_req(s->clients, req);
-	char *text = done->code ? NULL : json_dumps(result, JSON_COMPACT);
+	char *text = json_dumps(result, JSON_COMPACT);
 	struct buf out;
 
-	if (!c) {
-		free(text);
-		return;
-	}
 	buf_init(&out, IMAGE_JSON_MAX);
-	if (done->code)
-		client_reply_error(c, removal_error(done->code), done->text);
-	else if (!text || buf_puts(&out, text) < 0)
+	if (!text || buf_puts(&out, text) < 0)
 		client_reply_error(c, API_INTERNAL, "out of memory");
 	else
 		client_reply_json(c, 200, &out);
 	buf_free(&out);
 	free(text);
+}
+
+static void on_removed(
+    struct sbxd *s, uint64_t req, const struct ctl_done *done, const json_t *result)
+{
+	struct client *c = client_by_req(s->clients, req);
+
+	if (c && done->code)
+		client_reply_error(c, removal_error(done->code), done->text);
+	else if (c)
+		api_reply_removed(c, result);
 }
 
 static void order_removal(struct sbxd *s, struct client *c, enum ctl_image_op op, const char *image)

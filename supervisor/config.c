@@ -66,7 +66,8 @@ static const char *place(const struct config_origins *origins, const char *key)
 
 int config_check(const struct config *c, const struct config_origins *origins, struct err *err)
 {
-	uint64_t uids_end = c->namespace_uid_base + (uint64_t)c->max_boxes * DRIVER_UIDS;
+	/* One more: templates are made by none of them. */
+	uint64_t uids_end = c->namespace_uid_base + ((uint64_t)c->max_boxes + 1) * DRIVER_UIDS;
 
 	if (c->network == CONFIG_NETWORK_USER)
 		return err_set(err, EINVAL,
@@ -94,8 +95,9 @@ int config_check(const struct config *c, const struct config_origins *origins, s
 		    place(origins, "prewarm"), c->prewarm, c->replicas);
 	if (uids_end > UINT32_MAX)
 		return err_set(err, EINVAL,
-		    "%s: max_boxes: %u boxes of %u uids from namespace.uid_base (%u) go past the "
-		    "last uid",
+		    "%s: max_boxes: %u boxes of %u uids from namespace.uid_base (%u), and as many "
+		    "for "
+		    "making templates, go past the last uid",
 		    place(origins, "max_boxes"), c->max_boxes, DRIVER_UIDS, c->namespace_uid_base);
 	return 0;
 }

@@ -128,21 +128,6 @@ static int prepare_image(struct sbxd *s, struct err *err)
 	return 0;
 }
 
-static void on_swept(
-    struct sbxd *s, uint64_t ctx, const struct ctl_done *done, const json_t *result)
-{
-	(void)s;
-	(void)ctx;
-	(void)done; /* it is logged; the next pull tries again */
-	(void)result;
-}
-
-/* What pulls have left that died. Nobody waits for it. */
-static void sweep_images(struct sbxd *s)
-{
-	(void)image_job_order(s, CTL_IMAGE_SWEEP, "", &(struct image_hook){.done = on_swept});
-}
-
 int driver_begin(struct sbxd *s, struct err *err)
 {
 	uint32_t alive;
@@ -161,7 +146,7 @@ int driver_begin(struct sbxd *s, struct err *err)
 	if (alive)
 		log_info("%u boxes of the last supervisor live on", alive);
 	reconcile_strays(s);
-	sweep_images(s);
+	image_job_sweep(s);
 	FAULT_POINT("sbxd.start.restored");
 	rc = clean_up(s, err);
 	if (rc == 0 && !s->shutting_down &&

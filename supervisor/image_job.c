@@ -14,25 +14,16 @@
 #include <unistd.h>
 
 #include "lib/fd.h"
-#include "lib/image_ref.h"
 #include "lib/log.h"
 #include "lib/proc.h"
 #include "supervisor/images.h"
 #include "supervisor/sbxd.h"
 #include "wire/json.h"
 
-#define JOBS_MAX 64 /* that run or wait */
 #define JOBS_AT_ONCE 8
 #define PULLS_AT_ONCE 2
+#define BUILDS_AT_ONCE 1 /* each boots a machine, under uids that are one machine's */
 #define RESULT_MAX (4L * 1024 * 1024)
-
-struct image_jobs {
-	TAILQ_HEAD(, image_job) list; /* in the order of their arrival */
-	uint32_t count;
-	bool canceled;
-};
-
-static void start_waiting(struct sbxd *s);
 
 /* ---- the end of one ---- */
 
@@ -52,7 +43,7 @@ static json_t *read_result(const struct image_job *j)
 	return o;
 }
 
-static void job_free(struct image_job *j)
+void image_job_free(struct image_job *j)
 {
 	struct job_hook *h;
 	struct loop *l = j->s->loop;
@@ -69,6 +60,8 @@ static void job_free(struct image_job *j)
 	fd_close(&j->ctl);
 	fd_close(&j->pidfd);
 	fd_close(&j->result);
+	fd_close(&j->prepared);
+	fd_close(&j->hold);
 	free(j);
 }
 
@@ -98,14 +91,34 @@ static void name_failure(struct image_job *j)
 		(void)snprintf(
 		    text, sizeof(text), "%s cannot be pulled: %s", j->image, j->done.text);
 		(void)strlcpy(j->done.text, text, sizeof(j->done.text));
+	} else if (j->op == CTL_TEMPLATE_BUILD && j->done.code != ECANCELED) {
+		(void)snprintf(text, sizeof(text), "no template of %s could be made: %s", j->image,
+		    j->done.text);
+		(void)strlcpy(j->done.text, text, sizeof(j->done.text));
 	}
 	if (j->done.code != ECANCELED)
 		log_warn("images: %s", j->done.text);
 }
 
+static void ignore_done(
+    struct sbxd *s, uint64_t ctx, const struct ctl_done *done, const json_t *result)
+{
+	(void)s;
+	(void)ctx;
+	(void)done; /* a failure is logged */
+	(void)result;
+}
+
+void image_job_sweep(struct sbxd *s)
+{
+	/* If there are too many orders, a later one does it. */
+	(void)image_job_order(s, CTL_IMAGE_SWEEP, "", &(struct image_hook){.done = ignore_done});
+}
+
 void image_job_end(struct image_job *j)
 {
 	struct sbxd *s = j->s;
+	bool left = j->done.code && (j->op == CTL_TEMPLATE_BUILD || j->op == CTL_TEMPLATE_REMOVE);
 
 	j->running = false;
 	if (j->op == CTL_IMAGE_PULL && j->done.code == 0) {
@@ -117,8 +130,10 @@ void image_job_end(struct image_job *j)
 	/* One that comes now begins another. */
 	j->normal[0] = '\0';
 	tell_all(j);
-	job_free(j);
-	start_waiting(s);
+	image_job_free(j);
+	if (left)
+		image_job_sweep(s); /* it may have died in the middle */
+	image_jobs_start_waiting(s);
 }
 
 void image_job_set_done(struct image_job *j, int code, const char *text)
@@ -128,114 +143,35 @@ void image_job_set_done(struct image_job *j, int code, const char *text)
 	(void)strlcpy(j->done.text, text, sizeof(j->done.text));
 }
 
-static void start_waiting(struct sbxd *s)
+static uint32_t at_once(enum ctl_image_op op)
 {
-	uint32_t running = 0;
-	uint32_t pulls = 0;
+	return op == CTL_IMAGE_PULL	  ? PULLS_AT_ONCE
+	       : op == CTL_TEMPLATE_BUILD ? BUILDS_AT_ONCE
+					  : JOBS_AT_ONCE;
+}
+
+void image_jobs_start_waiting(struct sbxd *s)
+{
+	uint32_t running[CTL_IMAGE_OPS] = {0};
+	uint32_t all = 0;
 	struct image_job *j;
 
 	if (s->image_jobs->canceled)
 		return;
 	TAILQ_FOREACH (j, &s->image_jobs->list, link) {
-		running += j->running;
-		pulls += j->running && j->op == CTL_IMAGE_PULL;
+		all += j->running;
+		running[j->op] += j->running;
 	}
 	TAILQ_FOREACH (j, &s->image_jobs->list, link) {
-		bool pull = j->op == CTL_IMAGE_PULL;
-
-		if (j->running || running >= JOBS_AT_ONCE || (pull && pulls >= PULLS_AT_ONCE))
+		if (j->running || all >= JOBS_AT_ONCE || running[j->op] >= at_once(j->op))
 			continue;
-		running++;
-		pulls += pull;
+		all++;
+		running[j->op]++;
 		image_job_start(j);
 	}
 }
 
-/* ---- ordering ---- */
-
-static struct image_job *find_pull(const struct sbxd *s, const char *image)
-{
-	char normal[IMAGE_NORMAL_LEN];
-	struct image_ref ref;
-	struct image_job *j;
-
-	if (image_ref_parse(image, &ref, &(struct err){0}) < 0)
-		return NULL;
-	image_ref_print(&ref, normal);
-	TAILQ_FOREACH (j, &s->image_jobs->list, link) {
-		if (j->op == CTL_IMAGE_PULL && !strcmp(j->normal, normal))
-			break;
-	}
-	return j;
-}
-
-static struct image_job *job_new(struct sbxd *s, enum ctl_image_op op, const char *image)
-{
-	struct image_job *j = calloc(1, sizeof(*j));
-	struct image_ref ref;
-
-	if (!j)
-		return NULL;
-	j->s = s;
-	j->op = op;
-	j->pidfd = j->ctl = j->result = j->pid_watch.fd = j->ctl_watch.fd = -1;
-	TAILQ_INIT(&j->hooks);
-	(void)strlcpy(j->image, image, sizeof(j->image));
-	(void)strlcpy(j->progress.stage, "waiting", sizeof(j->progress.stage));
-	if (op == CTL_IMAGE_PULL && image_ref_parse(image, &ref, &(struct err){0}) == 0)
-		image_ref_print(&ref, j->normal);
-	TAILQ_INSERT_TAIL(&s->image_jobs->list, j, link);
-	s->image_jobs->count++;
-	return j;
-}
-
-int image_job_order(
-    struct sbxd *s, enum ctl_image_op op, const char *image, const struct image_hook *hook)
-{
-	struct image_job *j = op == CTL_IMAGE_PULL ? find_pull(s, image) : NULL;
-	struct job_hook *h;
-
-	if (s->image_jobs->canceled || (!j && s->image_jobs->count >= JOBS_MAX))
-		return -EAGAIN;
-	h = calloc(1, sizeof(*h));
-	if (!h)
-		return -ENOMEM;
-	if (!j)
-		j = job_new(s, op, image);
-	if (!j) {
-		free(h);
-		return -ENOMEM;
-	}
-	h->hook = *hook;
-	TAILQ_INSERT_TAIL(&j->hooks, h, link);
-	start_waiting(s);
-	return 0;
-}
-
-void image_job_unhook(struct sbxd *s, uint64_t ctx)
-{
-	struct image_job *j;
-	struct job_hook *h;
-	struct job_hook *next;
-
-	TAILQ_FOREACH (j, &s->image_jobs->list, link) {
-		TAILQ_FOREACH_SAFE (h, &j->hooks, link, next) {
-			if (h->hook.ctx != ctx)
-				continue;
-			TAILQ_REMOVE(&j->hooks, h, link);
-			free(h);
-		}
-	}
-}
-
-bool image_job_progress(const struct sbxd *s, const char *image, struct ctl_progress *out)
-{
-	const struct image_job *j = find_pull(s, image);
-
-	if (j)
-		*out = j->progress;
-	return j != NULL;
-}
+/* ---- all of them ---- */
 
 struct image_jobs *image_jobs_create(void)
 {
@@ -273,7 +209,7 @@ void image_jobs_free(struct sbxd *s)
 	while ((j = TAILQ_FIRST(&s->image_jobs->list))) {
 		if (j->pidfd >= 0)
 			(void)proc_signal(j->pidfd, SIGKILL); /* init reaps it */
-		job_free(j);
+		image_job_free(j);
 	}
 	free(s->image_jobs);
 	s->image_jobs = NULL;

@@ -1,6 +1,6 @@
 /*
- * image_job: orders about the image store, each carried out by a process of its own (`sbx-worker
- * image`): a pull takes minutes, and must delay neither sbxd nor the janitor.
+ * image_job: orders about the image store and about templates, each carried out by a process of its
+ * own (`sbx-worker image`): a pull takes minutes, and must delay neither sbxd nor the janitor.
  */
 #ifndef SBXD_SUPERVISOR_IMAGE_JOB_H
 #define SBXD_SUPERVISOR_IMAGE_JOB_H
@@ -13,6 +13,7 @@
 #include "wire/control.h"
 
 struct image_jobs;
+struct pool_spec;
 struct sbxd;
 
 /* Who waits for an order, by a number that is its own. */
@@ -38,11 +39,24 @@ struct image_jobs *image_jobs_create(void);
 int image_job_order(
     struct sbxd *s, enum ctl_image_op op, const char *image, const struct image_hook *hook);
 
+/* What a template is to be made for. */
+struct image_build {
+	const struct pool_spec *spec; /* boxes of it */
+	int prepared;		      /* of its image, as image_need() gives it; the caller's */
+	int hold;		      /* keeps its image in the store; -1: it is not of the store */
+};
+
+/* Orders a template, as image_job_order(). One is made at a time. */
+int image_job_build(struct sbxd *s, const struct image_build *build, const struct image_hook *hook);
+
 /* Nobody with that number waits any more. A pull goes on: it was begun, and others will want it. */
 void image_job_unhook(struct sbxd *s, uint64_t ctx);
 
 /* How far the pull of that image is; false when there is none. */
 bool image_job_progress(const struct sbxd *s, const char *image, struct ctl_progress *out);
+
+/* Orders that what has died on its way goes, and what is past the cache's bound. Nobody waits. */
+void image_job_sweep(struct sbxd *s);
 
 /* Ends all; whoever waits is told ECANCELED. Later orders are refused so. */
 void image_jobs_cancel(struct sbxd *s);

@@ -22,6 +22,10 @@
 
 #define PULL_SLACK (60 * NS_PER_S)  /* past its own bound: locks, writing it to the disk */
 #define OTHER_TIME (300 * NS_PER_S) /* deleting takes a while */
+#define BUILD_TIME                                                                    \
+	(600 * NS_PER_S) /* emulated, on a busy host, behind one who is at it already \
+			  */
+#define BUILD_SLACK (30 * NS_PER_S)
 
 static void on_exit_event(struct loop *l, struct loop_watch *watch, uint32_t events)
 {
@@ -95,12 +99,45 @@ static void on_timer(struct loop *l, struct loop_timer *t)
 	sbxd_settle(s);
 }
 
+static uint64_t time_of(const struct image_job *j)
+{
+	switch (j->op) {
+	case CTL_IMAGE_PULL:
+		return j->s->config.images_pull_timeout_ns + PULL_SLACK;
+	case CTL_TEMPLATE_BUILD:
+		return BUILD_TIME + BUILD_SLACK;
+	default:
+		return OTHER_TIME;
+	}
+}
+
+static bool is_of_templates(const struct image_job *j)
+{
+	return j->op == CTL_TEMPLATE_LIST || j->op == CTL_TEMPLATE_BUILD ||
+	       j->op == CTL_TEMPLATE_REMOVE;
+}
+
+static void fill_order(const struct image_job *j, struct ctl_image *body)
+{
+	*body = (struct ctl_image){
+	    .op = j->op,
+	    .slot = j->s->seg.slot_count,
+	    .memory_mib = j->memory_mib,
+	    .cpus_milli = j->cpus_milli,
+	    .disk_mib = j->disk_mib,
+	    .time_ms = (uint32_t)(BUILD_TIME / NS_PER_MS),
+	};
+	sbxd_fill_site(j->s, &body->site);
+	(void)strlcpy(body->image, j->image, sizeof(body->image));
+}
+
 static int run(struct image_job *j)
 {
 	static const char *const argv[] = {"sbx-worker", "image", NULL};
 	struct sbxd *s = j->s;
 	FD_SCOPED int theirs = -1;
-	struct ctl_image body = {.op = j->op};
+	bool templates = is_of_templates(j);
+	struct ctl_image body;
 	struct spawned child;
 	int pair[2];
 	int rc;
@@ -112,22 +149,19 @@ static int run(struct image_job *j)
 	j->result = memfd_create("sbxd-images", MFD_CLOEXEC);
 	if (j->result < 0)
 		return -errno;
-	rc = spawn_process(
-	    s->worker_path, argv, (const int[SPAWN_FDS]){theirs, -1, -1, -1, -1, -1}, &child);
+	rc = spawn_process(s->worker_path, argv,
+	    (const int[SPAWN_FDS]){theirs, -1, j->prepared, templates ? s->guest_fd : -1,
+		templates ? s->helper_fd : -1, j->hold},
+	    &child);
 	if (rc < 0)
 		return rc;
 	j->pidfd = child.pidfd;
-	sbxd_fill_site(s, &body.site);
-	(void)strlcpy(body.image, j->image, sizeof(body.image));
+	fill_order(j, &body);
 	rc = loop_add(s->loop, &j->pid_watch, j->pidfd, EPOLLIN, on_exit_event);
 	if (rc == 0)
 		rc = loop_add(s->loop, &j->ctl_watch, j->ctl, EPOLLIN, on_message);
 	if (rc == 0)
-		rc = loop_timer_set(s->loop, &j->timer,
-		    loop_now(s->loop) + (j->op == CTL_IMAGE_PULL
-						? s->config.images_pull_timeout_ns + PULL_SLACK
-						: OTHER_TIME),
-		    on_timer);
+		rc = loop_timer_set(s->loop, &j->timer, loop_now(s->loop) + time_of(j), on_timer);
 	if (rc == 0)
 		rc = ctl_send(j->ctl, CTL_IMAGE, 1, 0, &body, buf_head(&s->options), s->options.len,
 		    j->result);
@@ -140,7 +174,7 @@ void image_job_start(struct image_job *j)
 	int rc;
 
 	j->running = true;
-	if (j->op != CTL_IMAGE_LIST)
+	if (j->op != CTL_IMAGE_LIST && !is_of_templates(j))
 		images_let_go(j->s);
 	rc = run(j);
 	if (rc == 0)

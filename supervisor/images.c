@@ -3,10 +3,7 @@
  * successor has the images prepared anew, and live boxes need theirs no more: their workers hold
  * what they are made of.
  */
-#include "supervisor/images.h"
-
 #include <bsd/string.h>
-#include <bsd/sys/queue.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,41 +11,17 @@
 #include <sys/mman.h>
 
 #include "lib/fd.h"
-#include "lib/image_ref.h"
 #include "lib/log.h"
 #include "supervisor/image_job.h"
+#include "supervisor/images_int.h"
 #include "supervisor/janitor_link.h"
 #include "supervisor/sbxd.h"
 
 #define IMAGES_MAX 64 /* each holds a descriptor, and a directory of the driver's */
 
-struct image_wait {
-	TAILQ_ENTRY(image_wait) link;
-	image_ready_fn *fn;
-	uint64_t ctx;
-};
-
-enum image_state {
-	IMAGE_PREPARING,
-	IMAGE_PULLING, /* then it is prepared once more */
-	IMAGE_READY,
-};
-
-struct image {
-	TAILQ_ENTRY(image) link;
-	struct sbxd *s;
-	char name[SHM_IMAGE_LEN];
-	int prepared;	   /* memfd */
-	int hold;	   /* keeps it in the store; -1: it is not of the store */
-	struct buf config; /* as the tail of CTL_DONE */
-	enum image_state state;
-	bool pulled;
-	TAILQ_HEAD(, image_wait) waiting;
-};
-
 static const struct ctl_done no_memory = {.code = ENOMEM, .text = "no memory to prepare the image"};
 
-static struct image *image_find(const struct sbxd *s, const char *name)
+struct image *image_find(const struct sbxd *s, const char *name)
 {
 	struct image *i;
 
@@ -105,6 +78,7 @@ static enum api_error prepare_error(int32_t code)
 	    {ELOOP, API_IMAGE_PULL_FAILED},
 	    {ENAMETOOLONG, API_IMAGE_PULL_FAILED},
 	    {ENOSPC, API_NO_SPACE},
+	    {EDQUOT, API_NO_SPACE},
 	};
 
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
@@ -138,17 +112,29 @@ static void image_settle(struct image *i, const struct ctl_done *done, enum api_
 
 static int image_prepare(struct image *i);
 
+/* What it is about when nothing comes of the driver that was taken instead. */
+static void add_passed(const struct image *i, struct ctl_done *done)
+{
+	size_t len = strlen(done->text);
+
+	if (i->passed[0])
+		(void)snprintf(done->text + len, sizeof(done->text) - len,
+		    " (driver auto passed over %s)", i->passed);
+}
+
 static void on_pulled(
     struct sbxd *s, uint64_t ctx, const struct ctl_done *done, const json_t *result)
 {
 	struct image *i = (void *)(uintptr_t)ctx;
+	struct ctl_done failed = *done;
 
 	(void)s;
 	(void)result;
 	i->pulled = true;
 	i->state = IMAGE_PREPARING;
+	add_passed(i, &failed);
 	if (done->code)
-		image_settle(i, done, image_job_error(done->code));
+		image_settle(i, &failed, image_job_error(done->code));
 	else if (image_prepare(i) < 0)
 		image_settle(i, &no_memory, API_INTERNAL);
 }
@@ -174,12 +160,22 @@ static int image_take(struct image *i, struct janitor_more *more)
 	return buf_append(&i->config, more->tail, more->tail_len);
 }
 
+/* Told once: what is prepared after a pull says the same again. */
+static void note_passed(struct image *i, const struct ctl_done *done)
+{
+	if (strcmp(i->passed, done->passed) != 0 && done->passed[0])
+		log_info(
+		    "driver auto: for image %s these were passed over: %s", i->name, done->passed);
+	(void)strlcpy(i->passed, done->passed, sizeof(i->passed));
+}
+
 static void on_prepared(
     struct sbxd *s, void *ctx, const struct ctl_done *done, struct janitor_more *more)
 {
 	const struct ctl_done busy = {.code = EAGAIN, .text = "too many images are to be pulled"};
 	struct image *i = ctx;
 
+	note_passed(i, done);
 	if (done->code == ENODATA && !i->pulled) {
 		if (image_pull(i) < 0)
 			image_settle(i, &busy, API_TOO_MANY);
@@ -240,18 +236,7 @@ static int image_wait_for(struct image *i, image_ready_fn *fn, uint64_t ctx)
 	return 0;
 }
 
-static bool has_box(const struct sbxd *s, const char *image)
-{
-	for (uint32_t slot = 0; slot < pool_rules(s->pool)->slots; slot++) {
-		const struct pool_box *b = pool_box_at(s->pool, slot);
-
-		if (b && b->state != SLOT_FREE && !strcmp(b->spec.image, image))
-			return true;
-	}
-	return false;
-}
-
-static void image_drop(struct image *i)
+void image_drop(struct image *i)
 {
 	image_forget(i);
 	image_free(i);
@@ -303,71 +288,6 @@ bool image_is_ready(const struct sbxd *s, const char *image)
 	const struct image *i = image_find(s, image);
 
 	return i && i->state == IMAGE_READY;
-}
-
-/* The string at *at, which ends with the tail at the latest; "" past it. */
-static const char *next_text(const char *tail, size_t len, size_t *at)
-{
-	const char *text = *at < len ? tail + *at : "";
-
-	if (*at < len)
-		*at += strlen(text) + 1;
-	return text;
-}
-
-bool image_config_of(const struct sbxd *s, const char *image, struct image_config *out)
-{
-	const struct image *i = image_find(s, image);
-	const char *tail;
-	size_t at = 0;
-
-	if (!i || i->state != IMAGE_READY)
-		return false;
-	tail = (const char *)buf_head(&i->config);
-	out->user = next_text(tail, i->config.len, &at);
-	out->working_dir = next_text(tail, i->config.len, &at);
-	out->env = tail + at;
-	out->env_len = i->config.len - at;
-	out->hold = i->hold;
-	return true;
-}
-
-static bool means_same(const char *a, const char *b)
-{
-	char normal[2][IMAGE_NORMAL_LEN];
-	struct image_ref ref;
-	struct err err = {0};
-
-	if (image_ref_parse(a, &ref, &err) < 0)
-		return false;
-	image_ref_print(&ref, normal[0]);
-	if (image_ref_parse(b, &ref, &err) < 0)
-		return false;
-	image_ref_print(&ref, normal[1]);
-	return !strcmp(normal[0], normal[1]);
-}
-
-void images_renew(struct sbxd *s, const char *image)
-{
-	struct image *i;
-	struct image *next;
-
-	TAILQ_FOREACH_SAFE (i, &s->images, link, next) {
-		if (i->state == IMAGE_READY && means_same(i->name, image))
-			image_drop(i);
-	}
-}
-
-void images_let_go(struct sbxd *s)
-{
-	struct image *i;
-	struct image *next;
-
-	TAILQ_FOREACH_SAFE (i, &s->images, link, next) {
-		if (i->state == IMAGE_READY && i->hold >= 0 &&
-		    strcmp(i->name, s->config.image) != 0 && !has_box(s, i->name))
-			image_drop(i);
-	}
 }
 
 void images_free(struct sbxd *s)

@@ -90,5 +90,8 @@ route_fn api_get_image;
 route_fn api_prune_images;
 route_fn api_pull_image;
 route_fn api_remove_image;
+route_fn api_list_templates;
+route_fn api_build_template;
+route_fn api_remove_template;
 
 #endif

@@ -31,6 +31,7 @@ struct image_jobs;
 struct image_wait_entry;
 struct janitor;
 struct making;
+struct template_making;
 struct worker;
 
 struct sbxd {
@@ -71,7 +72,8 @@ struct sbxd {
 	uint32_t image_count;
 	struct image_jobs *image_jobs;
 	LIST_HEAD(, image_wait_entry) image_waits; /* who waits for an image to be there */
-	int guest_fd;				   /* the sbx-guest binary */
+	LIST_HEAD(, template_making) template_builds;
+	int guest_fd;  /* the sbx-guest binary */
 	int helper_fd; /* the sbx-files binary, a copy that nobody can change */
 	char worker_path[CTL_PATH];
 

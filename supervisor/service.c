@@ -34,6 +34,7 @@
 #include "supervisor/reconcile.h"
 #include "supervisor/record.h"
 #include "supervisor/sbxd.h"
+#include "supervisor/template_build.h"
 #include "supervisor/worker_link.h"
 
 #define OWN_FDS 128	  /* descriptors kept for everything but clients and workers */
@@ -183,6 +184,7 @@ static void stop(struct sbxd *s)
 	janitor_stop(s);
 	image_waits_free(s);
 	image_jobs_free(s);
+	template_builds_free(s);
 	images_free(s);
 	if (s->seg.header) {
 		bool left = segment_in_use(&s->seg);

@@ -58,14 +58,16 @@ struct cli_list {
 
 /* What a word of a command line names: how a shell completes it. */
 enum cli_word {
-	CLI_WORD_OTHER,	 /* nothing that could be offered */
-	CLI_WORD_BOX,	 /* a box */
-	CLI_WORD_PLACE,	 /* BOX:PATH */
-	CLI_WORD_PATH,	 /* a path in the box that stands before it */
-	CLI_WORD_FILE,	 /* a file of the host */
-	CLI_WORD_COPY,	 /* a file of the host or BOX:PATH */
-	CLI_WORD_CHOICE, /* one of the command's choices */
-	CLI_WORD_TOPIC,	 /* a command of sbxctl */
+	CLI_WORD_OTHER,	   /* nothing that could be offered */
+	CLI_WORD_BOX,	   /* a box */
+	CLI_WORD_PLACE,	   /* BOX:PATH */
+	CLI_WORD_PATH,	   /* a path in the box that stands before it */
+	CLI_WORD_FILE,	   /* a file of the host */
+	CLI_WORD_COPY,	   /* a file of the host or BOX:PATH */
+	CLI_WORD_CHOICE,   /* one of the command's choices */
+	CLI_WORD_TOPIC,	   /* a command of sbxctl */
+	CLI_WORD_IMAGE,	   /* an image that the service has */
+	CLI_WORD_TEMPLATE, /* the key of a template */
 };
 
 struct cli_option {
@@ -118,6 +120,9 @@ extern const struct cli_command cli_image_pull;
 extern const struct cli_command cli_image_ls;
 extern const struct cli_command cli_image_rm;
 extern const struct cli_command cli_image_prune;
+extern const struct cli_command cli_template_ls;
+extern const struct cli_command cli_template_build;
+extern const struct cli_command cli_template_rm;
 extern const struct cli_command cli_pool;
 extern const struct cli_command cli_events;
 extern const struct cli_command cli_token;

@@ -124,6 +124,12 @@ static void put_words(const struct cli *cli, const struct cli_asked *a)
 	case CLI_WORD_TOPIC:
 		put_commands(a);
 		return;
+	case CLI_WORD_IMAGE:
+		cli_complete_images(cli, a->typed);
+		return;
+	case CLI_WORD_TEMPLATE:
+		cli_complete_templates(cli, a->typed);
+		return;
 	}
 }
 

@@ -29,6 +29,10 @@ bool cli_complete_read(struct cli *cli, int argc, char *const *argv, struct cli_
 /* Prints boxes whose name begins so, each with `suffix` behind it. */
 void cli_complete_boxes(const struct cli *cli, const char *typed, const char *suffix);
 
+/* Prints names of images, or keys of templates, that begin so. */
+void cli_complete_images(const struct cli *cli, const char *typed);
+void cli_complete_templates(const struct cli *cli, const char *typed);
+
 /* Prints paths of a box that begin so. */
 void cli_complete_paths(const struct cli *cli, const char *box, const char *typed);
 

@@ -1,5 +1,5 @@
-/* cli_complete_box: boxes and their files, for completion. sbxctl; says nothing when the service is
- * not there, as somebody is in the middle of typing. */
+/* cli_complete_box: boxes and their files, images and templates, for completion. sbxctl; says
+ * nothing when the service is not there, as somebody is in the middle of typing. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +51,33 @@ void cli_complete_boxes(const struct cli *cli, const char *typed, const char *su
 		(void)snprintf(word, sizeof(word), "%s%s", cli_text_at(b, "name"), suffix);
 		if (json_is_string(json_object_get(b, "name")))
 			cli_complete_put("", 0, typed, word, help);
+	}
+	json_decref(answer);
+}
+
+void cli_complete_images(const struct cli *cli, const char *typed)
+{
+	json_t *answer = ask(cli, "/v1/images?pageSize=1000");
+	json_t *image;
+	size_t i;
+
+	json_array_foreach(cli_walk(json_object_get(answer, "images")), i, image) cli_complete_put(
+	    "", 0, typed, cli_text_at(image, "reference"), cli_text_at(image, "id"));
+	json_decref(answer);
+}
+
+void cli_complete_templates(const struct cli *cli, const char *typed)
+{
+	json_t *answer = ask(cli, "/v1/templates");
+	char help[256];
+	json_t *t;
+	size_t i;
+
+	json_array_foreach(cli_walk(json_object_get(answer, "templates")), i, t)
+	{
+		(void)snprintf(help, sizeof(help), "%s, %lld MiB, %s", cli_text_at(t, "image"),
+		    cli_int_at(t, "memory_mib"), cli_text_at(t, "state"));
+		cli_complete_put("", 0, typed, cli_text_at(t, "key"), help);
 	}
 	json_decref(answer);
 }

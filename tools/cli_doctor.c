@@ -77,6 +77,7 @@ static const struct {
     {"descriptors", doctor_files},
     {"/dev/shm", doctor_shm_space},
     {"drivers", doctor_drivers},
+    {"driver auto", doctor_choice},
     {"images", doctor_images},
     {"instances", doctor_left},
 };
@@ -126,6 +127,7 @@ static int doctor_run(struct cli *cli, int argc, char **argv)
 	if (status != CLI_OK)
 		return status;
 	d.findings = json_array();
+	d.options = json_array();
 	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
 		d.check = checks[i].name;
 		checks[i].check(&d);
@@ -139,6 +141,8 @@ static int doctor_run(struct cli *cli, int argc, char **argv)
 		put_findings(d.findings);
 	}
 	json_decref(d.findings);
+	json_decref(d.options);
+	json_decref(d.drivers);
 	return cli_finish(d.wrong ? CLI_WRONG : CLI_OK);
 }
 

@@ -21,7 +21,12 @@ struct doctor {
 	json_t *findings;  /* owned */
 	const char *check; /* name of the one that runs */
 	bool wrong;
-	char uid_base[32]; /* as doctor_config() found it, which comes before the drivers */
+	/* As doctor_config() found it, which comes before the drivers. */
+	char uid_base[32];
+	char driver[16];
+	char image[256];
+	json_t *options; /* owned: "qemu.accel=tcg" */
+	json_t *drivers; /* owned, NULL none: what sbx-worker has said of each */
 };
 
 /* Notes what a check found; fix NULL when there is nothing to do. */
@@ -44,9 +49,21 @@ void doctor_files(struct doctor *d);
 /* doctor_access.c: who may use what there is? */
 void doctor_access(struct doctor *d);
 
-/* doctor_programs.c: what do sbxd and sbx-worker say? */
+/* doctor_config.c: what does sbxd say? */
 void doctor_config(struct doctor *d);
+
+/* What a program has written, and the first line of what it complained about; the buf's. */
+char *doctor_text(struct buf *b);
+const char *doctor_complaint(struct buf *errors);
+
+/* doctor_drivers.c: what does sbx-worker say? */
 void doctor_drivers(struct doctor *d);
+
+/* Of what a driver says, what would mend it; returns how much of it stands before that. */
+size_t doctor_split_fix(const char *said, char *fix, size_t size);
+
+/* doctor_choice.c: which driver does `driver: auto` take, and why none before it? */
+void doctor_choice(struct doctor *d);
 
 /* doctor_cgroup.c */
 void doctor_cgroups(struct doctor *d);

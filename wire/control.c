@@ -93,7 +93,7 @@ static const struct ctl_shape shapes[] = {
 	{TEXT(ctl_progress, stage)}},
     [CTL_DONE] = {"done", TAIL_STRINGS, sizeof(struct ctl_done), FD_MAY,
 	{TEXT(ctl_done, driver), TEXT(ctl_done, isolation), TEXT(ctl_done, warning),
-	    TEXT(ctl_done, text)}},
+	    TEXT(ctl_done, text), TEXT(ctl_done, passed)}},
 };
 _Static_assert(sizeof(shapes) / sizeof(shapes[0]) == CTL_TYPES, "every type has its row");
 
@@ -111,10 +111,10 @@ _Static_assert(sizeof(struct ctl_hello) == 16, "layout of ctl_hello");
 _Static_assert(sizeof(struct ctl_booted) == 40, "layout of ctl_booted");
 _Static_assert(sizeof(struct ctl_failed) == 200, "layout of ctl_failed");
 _Static_assert(sizeof(struct ctl_prepare) == 696, "layout of ctl_prepare");
-_Static_assert(sizeof(struct ctl_image) == 704, "layout of ctl_image");
+_Static_assert(sizeof(struct ctl_image) == 720, "layout of ctl_image");
 _Static_assert(sizeof(struct ctl_progress) == 32, "layout of ctl_progress");
 _Static_assert(sizeof(struct ctl_cleanup) == 648, "layout of ctl_cleanup");
-_Static_assert(sizeof(struct ctl_done) == 552, "layout of ctl_done");
+_Static_assert(sizeof(struct ctl_done) == 800, "layout of ctl_done");
 _Static_assert(sizeof(struct ctl_head) + sizeof(union ctl_body) + CTL_TAIL_MAX <= CTL_MSG_MAX,
     "the largest message fits a packet");
 

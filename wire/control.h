@@ -11,7 +11,8 @@
  *
  *     sbx-worker box SLOT    with the descriptors CTL_FD_*
  *     sbx-worker janitor     with CTL_FD_CONTROL only
- *     sbx-worker image       the same: one order about the image store, then it exits
+ *     sbx-worker image       one order about the image store, or about templates, then it exits;
+ * for these with CTL_FD_GUEST and _HELPER, to make one also _PREPARED, _IMAGE
  *
  * A worker outlives its sbxd. The next one connects to the worker's own socket (wire/rendezvous.h)
  * and is told CTL_HELLO and CTL_HELD; then that connection is as the pair was.
@@ -233,15 +234,26 @@ enum ctl_image_op {
 	CTL_IMAGE_LIST,	  /* result: {"images":[...]} */
 	CTL_IMAGE_REMOVE, /* `image` is a reference or a digest; result as of CTL_IMAGE_PRUNE */
 	CTL_IMAGE_PRUNE,  /* what is not in use; result: {"removed":[...],"freed_bytes":N} */
-	CTL_IMAGE_SWEEP,  /* only what crashes have left; no result */
+	CTL_IMAGE_SWEEP,  /* only what crashes have left, and what is past the cache's bound; no
+			     result */
+
+	CTL_TEMPLATE_LIST,   /* what drivers keep so that boxes begin as copies; result:
+				{"templates":[...]} */
+	CTL_TEMPLATE_BUILD,  /* that for boxes of `image` and of that size; result: as of a list, of
+				that alone, and "built":BOOL */
+	CTL_TEMPLATE_REMOVE, /* `image` is its key; result as of CTL_IMAGE_PRUNE */
 	CTL_IMAGE_OPS,
 };
 
 struct ctl_image {
 	struct ctl_site site;
 	char image[128];
-	uint32_t op; /* enum ctl_image_op */
-	uint32_t reserved;
+	uint32_t op;	     /* enum ctl_image_op */
+	uint32_t slot;	     /* CTL_TEMPLATE_BUILD, as the rest: one past those of boxes */
+	uint32_t memory_mib; /* as in struct ctl_boot, as the next two */
+	uint32_t cpus_milli;
+	uint32_t disk_mib;
+	uint32_t time_ms; /* it may take */
 };
 
 struct ctl_progress {
@@ -271,6 +283,8 @@ struct ctl_done {
 	uint32_t pauses; /* 1: the driver pauses warm boxes, so it wants CTL_PARK and CTL_PROMOTE */
 	uint32_t missing;   /* CTL_SWEEP: boxes of CTL_KEEP_LIVE that are not there, or not alive */
 	char text[CTL_WHY]; /* why it failed, and how to mend it */
+	char passed[CTL_WHY]; /* CTL_PREPARE with the driver `auto`: the drivers before the one that
+				 did it, or could, and why none of them; empty: none */
 };
 
 union ctl_body {

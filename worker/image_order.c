@@ -1,11 +1,12 @@
 /*
- * image_order: one order of sbxd's about the image store. If it dies, sbxd tells who waits, and
- * what it was making is removed by the next one. If sbxd dies, the control socket ends, and so does
- * it.
+ * image_order: one order of sbxd's about the image store, or about templates. If it dies, sbxd
+ * tells who waits, and what it was making is removed by the next one. If sbxd dies, the control
+ * socket ends, and so does it.
  */
 #include "worker/image_order.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -87,14 +88,19 @@ static int put_list(const struct image_job *job, const char *only, struct err *e
 
 /* ---- pulling ---- */
 
-static void tell_progress(void *ctx, const struct pull_progress *p)
+void image_order_tell(const char *stage, uint64_t done, uint64_t total)
 {
-	struct ctl_progress body = {.done = p->done, .total = p->total};
+	struct ctl_progress body = {.done = done, .total = total};
 
-	(void)ctx;
-	(void)snprintf(body.stage, sizeof(body.stage), "%s", pull_stage_name(p->stage));
+	(void)snprintf(body.stage, sizeof(body.stage), "%s", stage);
 	/* Where sbxd has not read the last one, this one is of no use to it. */
 	(void)ctl_send(CTL_FD_CONTROL, CTL_PROGRESS, 0, 0, &body, NULL, 0, -1);
+}
+
+static void tell_progress(void *ctx, const struct pull_progress *p)
+{
+	(void)ctx;
+	image_order_tell(pull_stage_name(p->stage), p->done, p->total);
 }
 
 static int job_pull(const struct image_job *job, struct err *err)
@@ -134,6 +140,9 @@ static int (*const jobs[CTL_IMAGE_OPS])(const struct image_job *job, struct err 
     [CTL_IMAGE_REMOVE] = image_order_remove,
     [CTL_IMAGE_PRUNE] = image_order_prune,
     [CTL_IMAGE_SWEEP] = image_order_sweep,
+    [CTL_TEMPLATE_LIST] = template_order_list,
+    [CTL_TEMPLATE_BUILD] = template_order_build,
+    [CTL_TEMPLATE_REMOVE] = template_order_remove,
 };
 
 static int write_result(int fd, const struct json_out *j, struct err *err)
@@ -146,7 +155,7 @@ static int write_result(int fd, const struct json_out *j, struct err *err)
 	return rc < 0 ? err_sys(err, -rc, "write the result") : 0;
 }
 
-static int carry_out(const struct ctl_msg *msg, struct err *err)
+static int carry_out(const struct ctl_msg *msg, struct image_job *job, struct err *err)
 {
 	const struct ctl_image *order = &msg->body.image;
 	const struct driver_site site = {
@@ -154,7 +163,7 @@ static int carry_out(const struct ctl_msg *msg, struct err *err)
 	    .state_dir = order->site.state_dir,
 	    .runtime_dir = order->site.runtime_dir,
 	    .uid_base = order->site.uid_base,
-	    .prepared = -1,
+	    .prepared = order->op == CTL_TEMPLATE_BUILD ? CTL_FD_PREPARED : -1,
 	    .options = {.data = (const char *)msg->tail, .len = msg->tail_len},
 	};
 	struct json_out j;
@@ -165,11 +174,19 @@ static int carry_out(const struct ctl_msg *msg, struct err *err)
 		return err_set(err, EBADMSG, "there is no such order about images");
 	buf_init(&out, RESULT_MAX);
 	json_out_init(&j, &out);
-	rc = jobs[order->op](&(struct image_job){.site = &site, .order = order, .result = &j}, err);
+	job->site = &site;
+	job->order = order;
+	job->result = &j;
+	rc = jobs[order->op](job, err);
 	if (rc == 0)
 		rc = write_result(msg->fd, &j, err);
 	buf_free(&out);
 	return rc;
+}
+
+static int given(int fd)
+{
+	return fcntl(fd, F_GETFD) < 0 ? -1 : fd;
 }
 
 int image_order_main(void)
@@ -177,6 +194,8 @@ int image_order_main(void)
 	static const int ignored[] = {SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 	struct pollfd p = {.fd = CTL_FD_CONTROL, .events = POLLIN};
 	uint8_t *packet = malloc(CTL_MSG_MAX);
+	/* Before anything else gets a number. */
+	struct image_job job = {.guest = given(CTL_FD_GUEST), .helper = given(CTL_FD_HELPER)};
 	struct ctl_done done = {0};
 	struct err err = {0};
 	struct ctl_msg msg;
@@ -190,7 +209,7 @@ int image_order_main(void)
 		log_error("no order about images came");
 		return 1;
 	}
-	rc = carry_out(&msg, &err);
+	rc = carry_out(&msg, &job, &err);
 	FAULT_POINT("image.done");
 	done.code = -rc;
 	(void)snprintf(done.text, sizeof(done.text), "%s", rc < 0 ? err.text : "");

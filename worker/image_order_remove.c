@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "drivers/image/pull.h"
 #include "drivers/image/trim.h"
 #include "lib/clock.h"
 #include "lib/fd.h"
@@ -157,17 +158,39 @@ int image_order_prune(const struct image_job *job, struct err *err)
 	return removal_end(&r, rc, err);
 }
 
-int image_order_sweep(const struct image_job *job, struct err *err)
+static int sweep_images(const struct image_job *job, struct err *err)
 {
 	struct image_store s;
 	struct removal r;
 	int rc = image_store_open(job->site->state_dir, false, &s, err);
 
-	if (rc == -ENOENT)
-		return 0; /* nothing was ever pulled */
+	if (rc == -ENOENT) { /* nothing was ever pulled */
+		*err = (struct err){0};
+		return 0;
+	}
 	if (rc < 0)
 		return rc;
 	image_store_close(&s);
 	rc = removal_begin(job, &r, err);
 	return rc == 0 ? removal_end(&r, 0, err) : rc;
+}
+
+/* The bound may have been another one when it was kept. */
+int image_order_sweep(const struct image_job *job, struct err *err)
+{
+	struct image_settings settings;
+	uint64_t most = UINT64_MAX; /* where nothing is said of it */
+	uint64_t images = 0;
+	uint64_t left;
+	int rc = sweep_images(job, err);
+
+	if (rc < 0)
+		return rc;
+	image_settings_read(&job->site->options, &settings);
+	rc = image_store_bytes(job->site->state_dir, &images);
+	if (rc < 0)
+		return err_sys(err, -rc, "look through the images");
+	if (settings.cache_bytes > 0)
+		most = settings.cache_bytes > images ? settings.cache_bytes - images : 0;
+	return driver_trim_all(job->site, most, &left, err);
 }

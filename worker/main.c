@@ -69,6 +69,7 @@ int main(int argc, char **argv)
 		(void)fputs("usage: sbx-worker box SLOT | sbx-worker janitor | sbx-worker image\n"
 			    "       sbx-worker probe | list | sweep INSTANCE RUNTIME_DIR STATE_DIR "
 			    "UID_BASE\n"
+			    "       (probe: [IMAGE [SECTION.KEY=VALUE...]])\n"
 			    "Started by sbxd and sbxctl; see sbx-worker(8).\n",
 		    stderr);
 	/* Nothing is buffered, and the kernel gives everything back faster than we could. */

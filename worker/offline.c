@@ -18,12 +18,14 @@
 #include "wire/json.h"
 
 #define LINE_MAX 4096U
+#define OPTIONS_MAX 65536U
 
 /* Each prints its result and returns 0, or -errno with *err. */
-typedef int offline_fn(
-    const struct driver *driver, const struct driver_site *site, struct err *err);
+typedef int offline_fn(const struct driver *driver, const struct driver_site *site,
+    const char *image, struct err *err);
 
-static int probe(const struct driver *driver, const struct driver_site *site, struct err *err)
+static int probe(
+    const struct driver *driver, const struct driver_site *site, const char *image, struct err *err)
 {
 	struct driver_facts facts = {.isolation = ""};
 	struct err why = {0};
@@ -38,6 +40,9 @@ static int probe(const struct driver *driver, const struct driver_site *site, st
 	json_put_string(&j, "isolation", rc == 0 ? facts.isolation : NULL);
 	json_put_string(&j, "warning", rc == 0 && facts.warning[0] ? facts.warning : NULL);
 	json_put_string(&j, "error", rc < 0 ? why.text : NULL);
+	json_put_bool(&j, "only_if_asked", rc == 0 && facts.only_if_asked);
+	if (image)
+		json_put_bool(&j, "takes", driver->takes(image));
 	json_object_end(&j);
 	rc = json_out_error(&j);
 	if (rc == 0)
@@ -53,8 +58,11 @@ static int put_name(void *ctx, const char *name)
 	return 0;
 }
 
-static int list(const struct driver *driver, const struct driver_site *site, struct err *err)
+static int list(
+    const struct driver *driver, const struct driver_site *site, const char *image, struct err *err)
 {
+	(void)image;
+
 	int rc = driver->list(site, put_name, NULL);
 
 	return rc < 0 ? err_sys(err, -rc, "list the boxes of driver %s", driver->name) : 0;
@@ -73,12 +81,14 @@ static int take_first(void *ctx, const char *name)
 	return 1;
 }
 
-static int sweep(const struct driver *driver, const struct driver_site *site, struct err *err)
+static int sweep(
+    const struct driver *driver, const struct driver_site *site, const char *image, struct err *err)
 {
 	struct first f = {.name = ""};
 	char last[sizeof(f.name)] = "";
 	int rc;
 
+	(void)image;
 	while ((rc = driver->list(site, take_first, &f)) > 0) {
 		if (!strcmp(f.name, last))
 			return err_set(err, EBUSY, "box %s does not go", f.name);
@@ -125,16 +135,28 @@ static int take_turn(const struct driver_site *site, struct err *err)
 	return -EBUSY;
 }
 
+/* "KEY=VALUE" words as drivers take them. 0 or -errno. */
+static int take_options(int argc, char **argv, struct buf *out)
+{
+	int rc = 0;
+
+	for (int i = 0; rc == 0 && i < argc; i++)
+		rc = strchr(argv[i], '=') ? buf_append(out, argv[i], strlen(argv[i]) + 1) : -EINVAL;
+	return rc;
+}
+
 int offline_main(int argc, char **argv)
 {
-	offline_fn *fn = argc == 6 ? find_verb(argv[1]) : NULL;
+	offline_fn *fn = argc >= 6 ? find_verb(argv[1]) : NULL;
+	const char *image = argc > 6 ? argv[6] : NULL;
+	struct buf options;
 	struct driver_site site = {.prepared = -1};
 	const struct driver *driver;
 	struct err err = {0};
 	int failed = 0;
 	char *end;
 
-	if (!fn)
+	if (!fn || (argc > 6 && fn != probe))
 		return -1;
 	site.instance = argv[2];
 	site.runtime_dir = argv[3];
@@ -142,15 +164,23 @@ int offline_main(int argc, char **argv)
 	site.uid_base = (uint32_t)strtoul(argv[5], &end, 10);
 	if (argv[5][0] < '0' || argv[5][0] > '9' || *end)
 		return -1;
+	buf_init(&options, OPTIONS_MAX);
+	if (argc > 7 && take_options(argc - 7, argv + 7, &options) < 0) {
+		buf_free(&options);
+		return -1;
+	}
+	site.options = (struct driver_options){(const char *)buf_head(&options), options.len};
 	if (take_turn(&site, &err) < 0) {
 		(void)fprintf(stderr, "%s\n", err.text);
+		buf_free(&options);
 		return 1;
 	}
 	for (unsigned int n = 0; (driver = driver_at(n)); n++) {
-		if (fn(driver, &site, &err) == 0)
+		if (fn(driver, &site, image, &err) == 0)
 			continue;
 		(void)fprintf(stderr, "%s\n", err.text);
 		failed = 1;
 	}
+	buf_free(&options);
 	return fflush(stdout) == 0 ? failed : 1;
 }

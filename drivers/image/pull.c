@@ -121,24 +121,35 @@ static int write_name(struct pull *p, struct err *err)
 	return rc < 0 ? err_sys(err, -rc, "note the name of the image") : 0;
 }
 
-/* Room for it among the images there are, those that are in use apart. */
+/*
+ * Room for it among what there is, what is in use apart. What drivers have made of images can be
+ * made anew here: it goes before what would have to be fetched again.
+ */
 static int make_room(struct pull *p, struct err *err)
 {
-	uint64_t most = p->order->settings.cache_bytes;
+	uint64_t cache = p->order->settings.cache_bytes;
+	uint64_t most = cache - p->note.size;
+	uint64_t images = 0;
+	uint64_t made = 0;
 	uint32_t count = 0;
 	uint64_t bytes = 0;
 	int rc;
 
-	if (p->note.size > most)
+	if (p->note.size > cache)
 		return err_set(err, EFBIG,
 		    "the image takes %llu MiB unpacked, and images.cache_mib allows %llu",
-		    (unsigned long long)(p->note.size >> 20), (unsigned long long)(most >> 20));
-	rc = image_make_room(&p->store, p->note.id, most - p->note.size, &count, &bytes);
-	if (rc == -ENOSPC)
+		    (unsigned long long)(p->note.size >> 20), (unsigned long long)(cache >> 20));
+	rc = image_store_bytes(p->site->state_dir, &images);
+	if (rc == 0)
+		rc = driver_trim_all(p->site, most > images ? most - images : 0, &made, err);
+	if (rc == 0)
+		rc = image_make_room(
+		    &p->store, p->note.id, most > made ? most - made : 0, &count, &bytes);
+	if (rc == -ENOSPC || (rc == 0 && made > most))
 		return err_set(err, ENOSPC,
-		    "the images that boxes are made of leave no room for another in "
+		    "what boxes are made of leaves no room for another image in "
 		    "images.cache_mib (%llu)",
-		    (unsigned long long)(most >> 20));
+		    (unsigned long long)(cache >> 20));
 	return rc < 0 ? err_sys(err, -rc, "make room for the image") : 0;
 }
 

@@ -166,6 +166,7 @@ static int check_room(struct pull *p, struct err *err)
 	if (names < 0)
 		return 0;
 	/* All of them: it is an emergency. If it is not enough, the disk says so. */
+	(void)driver_trim_all(p->site, 0, &freed, err);
 	(void)image_make_room(&p->store, "", 0, &count, &freed);
 	fd_close(&names);
 	(void)image_empty_gone(&p->store);

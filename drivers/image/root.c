@@ -63,6 +63,29 @@ int image_root_get(
 	return take_stored(state_dir, &ref, out, err);
 }
 
+int image_root_peek(const char *state_dir, const char *image, char out[STORE_PATH], struct err *err)
+{
+	struct image_found found;
+	struct image_ref ref;
+	int rc = image_ref_parse(image, &ref, err);
+
+	if (rc < 0)
+		return rc;
+	if (ref.kind == IMAGE_KIND_HOST)
+		return err_set(err, EINVAL, "image %s has no root of its own", image);
+	if (ref.kind == IMAGE_KIND_DIR) {
+		(void)snprintf(out, STORE_PATH, "%s", ref.name);
+		return 0;
+	}
+	rc = image_store_peek(state_dir, &ref, &found, err);
+	if (rc < 0)
+		return rc;
+	(void)snprintf(out, STORE_PATH, "%s", found.root);
+	image_note_free(&found.note);
+	fd_close(&found.hold);
+	return 0;
+}
+
 void image_root_free(struct image_root *r)
 {
 	fd_close(&r->hold);

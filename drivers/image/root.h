@@ -21,6 +21,12 @@ struct image_root {
  */
 int image_root_get(
     const char *state_dir, const char *image, struct image_root *out, struct err *err);
+
+/* Where the root of an image is now, for who only looks: nothing keeps it there. As
+ * image_root_get(); -EINVAL: it has none. */
+int image_root_peek(
+    const char *state_dir, const char *image, char out[STORE_PATH], struct err *err);
+
 void image_root_free(struct image_root *r);
 
 /* For drivers' takes(): a name of an image that has a root, which `host` is not. */

@@ -198,7 +198,7 @@ static int hold_image(const struct image_store *s, const char *id)
 }
 
 static int find_in(
-    const struct image_store *s, const struct image_ref *ref, struct image_found *out)
+    const struct image_store *s, const struct image_ref *ref, bool use, struct image_found *out)
 {
 	struct image_name name = {0};
 	char dir[IMAGE_DIGEST_LEN];
@@ -216,15 +216,15 @@ static int find_in(
 	rc = image_note_read(out->hold, &out->note);
 	if (rc < 0)
 		return rc;
-	(void)utimensat(
-	    out->hold, NOTE_FILE, NULL, 0); /* only the order of removal depends on it */
+	if (use) /* only the order of removal depends on it */
+		(void)utimensat(out->hold, NOTE_FILE, NULL, 0);
 	image_store_dir_name(name.id, dir);
 	(void)snprintf(out->root, sizeof(out->root), "%s/%s/rootfs", s->path, dir);
 	return 0;
 }
 
-int image_store_find(
-    const char *state_dir, const struct image_ref *ref, struct image_found *out, struct err *err)
+static int find(const char *state_dir, const struct image_ref *ref, bool use,
+    struct image_found *out, struct err *err)
 {
 	struct image_store s;
 	struct image_found found = {.hold = -1};
@@ -233,7 +233,7 @@ int image_store_find(
 
 	image_note_init(&found.note);
 	if (rc == 0) {
-		rc = find_in(&s, ref, &found);
+		rc = find_in(&s, ref, use, &found);
 		image_store_close(&s);
 	}
 	if (rc == 0) {
@@ -246,6 +246,18 @@ int image_store_find(
 	if (rc == -ENOENT || rc == -EBADMSG)
 		return err_set(err, ENODATA, "image %s is not here", normal);
 	return err_sys(err, -rc, "look for image %s", normal);
+}
+
+int image_store_find(
+    const char *state_dir, const struct image_ref *ref, struct image_found *out, struct err *err)
+{
+	return find(state_dir, ref, true, out, err);
+}
+
+int image_store_peek(
+    const char *state_dir, const struct image_ref *ref, struct image_found *out, struct err *err)
+{
+	return find(state_dir, ref, false, out, err);
 }
 
 /* ---- making ---- */

@@ -77,6 +77,10 @@ struct image_found {
 int image_store_find(
     const char *state_dir, const struct image_ref *ref, struct image_found *out, struct err *err);
 
+/* The same, for who only looks: it is not used by that. */
+int image_store_peek(
+    const char *state_dir, const struct image_ref *ref, struct image_found *out, struct err *err);
+
 /* A place for an image on its way: its directory, locked; the caller's. fd or -errno with *err. */
 int image_store_begin(const struct image_store *s, char name[16], struct err *err);
 

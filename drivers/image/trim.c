@@ -166,6 +166,33 @@ void image_census_free(struct image_census *c)
 	*c = (struct image_census){0};
 }
 
+static int add_bytes(const struct image_store *s, const char *name, void *ctx)
+{
+	uint64_t *bytes = ctx;
+	struct image_note note;
+	FD_SCOPED int dir = openat(s->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	image_note_init(&note);
+	if (dir >= 0 && image_note_read(dir, &note) == 0)
+		*bytes += note.size;
+	image_note_free(&note);
+	return 0;
+}
+
+int image_store_bytes(const char *state_dir, uint64_t *bytes)
+{
+	struct err ignored = {0};
+	struct image_store s;
+	int rc = image_store_open(state_dir, false, &s, &ignored);
+
+	*bytes = 0;
+	if (rc < 0)
+		return rc == -ENOENT ? 0 : rc;
+	rc = each_entry(&s, ENTRY_IMAGE, add_bytes, bytes);
+	image_store_close(&s);
+	return rc;
+}
+
 /* ---- taking out ---- */
 
 /* Under a name that nobody looks for. */

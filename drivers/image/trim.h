@@ -30,6 +30,9 @@ struct image_census {
 int image_census_take(const struct image_store *s, struct image_census *out);
 void image_census_free(struct image_census *c);
 
+/* What all images take, as their notes say; 0 where none was ever pulled. 0 or -errno. */
+int image_store_bytes(const char *state_dir, uint64_t *bytes);
+
 /* Removes what died on its way, and names that name nothing. The lock is held; what takes long is
  * left to image_empty_gone(). 0 or -errno. */
 int image_sweep(const struct image_store *s);

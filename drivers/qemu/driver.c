@@ -12,6 +12,8 @@
 #include "drivers/image/root.h"
 #include "drivers/qemu/box.h"
 #include "drivers/qemu/qemu.h"
+#include "drivers/qemu/room.h"
+#include "drivers/qemu/templates.h"
 #include "lib/clock.h"
 #include "lib/fault.h"
 #include "lib/fd.h"
@@ -120,6 +122,8 @@ const struct driver driver_qemu = {
     .list = qemu_list,
     .adopt = qemu_adopt,
     .cleanup = qemu_cleanup,
+    .trim = room_trim,
+    .templates = &qemu_templates,
     .finish = qemu_finish,
     .start = qemu_start,
     .watch_fd = qemu_watch_fd,

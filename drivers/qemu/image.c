@@ -1,4 +1,5 @@
-/* image: disks of root directories. Janitor; what is half done is not found again. */
+/* image: disks of root directories. Janitor, and a worker whose disk is gone; what is half done is
+ * not found again. */
 #include "drivers/qemu/image.h"
 
 #include <errno.h>
@@ -10,11 +11,15 @@
 #include <unistd.h>
 
 #include "drivers/qemu/program.h"
+#include "drivers/qemu/room.h"
+#include "drivers/qemu/site.h"
 #include "drivers/qemu/store.h"
 #include "lib/fault.h"
+#include "lib/fd.h"
 
 #define MIB (1024ULL * 1024ULL)
 #define EXT4_ROOM_MIB 32U /* for what is not files */
+#define TRIES 3		  /* with a disk that is removed as soon as it is there */
 
 int image_root(
     const struct driver_site *site, const char *image, char out[QEMU_PATH], struct err *err)
@@ -133,34 +138,90 @@ static int run_maker(int maker, const char *program, const char *root, const str
 	return program_run(maker == MAKER_EROFS ? erofs : ext4, -1, -1, deadline_ns, err);
 }
 
-int image_make_disk(const struct driver_site *site, const char *root, struct qemu_plan *plan,
-    uint64_t deadline_ns, struct err *err)
-{
-	char program[QEMU_PATH];
-	struct store_entry e;
+/* The key of a directory's disk, and who would make it. */
+struct disk {
 	uint8_t digest[DIGEST_LEN];
-	struct tree t = {0};
-	int maker = find_maker(program, err);
-	int rc = maker < 0 ? maker : tree_read(root, &t);
-	const struct digest_part parts[] = {
-	    {"image 1", 7}, {&maker, sizeof(maker)}, {root, strlen(root)}, {&t, sizeof(t)}};
+	struct tree tree;
+	int maker;
+	char program[QEMU_PATH];
+};
 
-	if (maker < 0)
-		return rc;
-	if (rc == 0)
-		rc = digest_sha256(parts, sizeof(parts) / sizeof(parts[0]), digest);
+static int disk_look(const char *root, struct disk *d, struct err *err)
+{
+	int rc;
+
+	d->tree = (struct tree){0};
+	d->maker = find_maker(d->program, err);
+	if (d->maker < 0)
+		return d->maker;
+	rc = tree_read(root, &d->tree);
+	if (rc == 0) {
+		const struct digest_part parts[] = {{"image 1", 7}, {&d->maker, sizeof(d->maker)},
+		    {root, strlen(root)}, {&d->tree, sizeof(d->tree)}};
+
+		rc = digest_sha256(parts, sizeof(parts) / sizeof(parts[0]), d->digest);
+	}
+	return rc < 0 ? err_sys(err, -rc, "read the image %s", root) : 0;
+}
+
+int image_disk_path(
+    const struct driver_site *site, const char *root, char out[QEMU_PATH], struct err *err)
+{
+	char dir[QEMU_PATH];
+	char key[STORE_KEY];
+	struct disk d;
+	int rc = disk_look(root, &d, err);
+
 	if (rc < 0)
-		return err_sys(err, -rc, "read the image %s", root);
-	rc = store_get(site, "image", digest, deadline_ns, &e, err);
+		return rc;
+	store_key(d.digest, key);
+	rc = qemu_store_path(site, dir);
+	if (rc == 0)
+		rc = qemu_path_join(out, dir, "image-", key);
+	return rc < 0 ? err_sys(err, -rc, "the store in %s", site->state_dir) : 0;
+}
+
+int image_make_disk(
+    const struct driver_site *site, struct qemu_plan *plan, uint64_t deadline_ns, struct err *err)
+{
+	struct store_entry e;
+	struct disk d;
+	int rc = disk_look(plan->root, &d, err);
+
+	if (rc == 0)
+		rc = store_get(site, "image", d.digest, deadline_ns, &e, err);
 	if (rc < 0)
 		return rc;
 	(void)snprintf(plan->disk, sizeof(plan->disk), "%s", e.path);
 	if (rc == 1)
 		return 0;
-	rc = run_maker(maker, program, root, &t, e.new_path, deadline_ns, err);
+	rc = run_maker(d.maker, d.program, plan->root, &d.tree, e.new_path, deadline_ns, err);
 	FAULT_POINT("driver.qemu.prepare.image");
+	if (rc == 0)
+		rc = room_make(site, plan->cache_bytes, store_bytes(e.new_path), err);
 	if (rc == 0)
 		return store_keep(&e, err);
 	store_give_up(&e);
 	return rc;
+}
+
+int image_open_disk(
+    const struct driver_site *site, struct qemu_plan *plan, uint64_t deadline_ns, struct err *err)
+{
+	for (int i = 0; i < TRIES; i++) {
+		FD_SCOPED int fd = open(plan->disk, O_RDONLY | O_CLOEXEC);
+		int rc = fd < 0 ? -errno : store_hold(fd, plan->disk, deadline_ns);
+
+		if (rc == 0) {
+			store_touch(plan->disk);
+			return fd_take(&fd);
+		}
+		if (rc == -ENOENT || rc == -EIDRM) /* it was in nobody's use, and made room */
+			rc = image_make_disk(site, plan, deadline_ns, err);
+		else
+			(void)err_sys(err, -rc, "read the image's disk %s", plan->disk);
+		if (rc < 0)
+			return rc;
+	}
+	return err_set(err, EIO, "the image's disk %s does not stay", plan->disk);
 }

@@ -1,5 +1,5 @@
 /*
- * image: what a box is made of, as a disk that machines share. Janitor.
+ * image: what a box is made of, as a disk that machines share. Janitor and worker.
  */
 #ifndef SBXD_DRIVERS_QEMU_IMAGE_H
 #define SBXD_DRIVERS_QEMU_IMAGE_H
@@ -14,9 +14,19 @@ int image_root(
 /* Can disks be made here? 0, or -ENOENT with what is to be installed. */
 int image_probe(struct err *err);
 
-/* Makes the disk of the directory in the store, unless it is there, and writes plan->disk. 0 or
- * -errno with *err. */
-int image_make_disk(const struct driver_site *site, const char *root, struct qemu_plan *plan,
-    uint64_t deadline_ns, struct err *err);
+/* Where the disk of the directory as it is now would be in the store. Makes nothing. 0 or -errno
+ * with *err. */
+int image_disk_path(
+    const struct driver_site *site, const char *root, char out[QEMU_PATH], struct err *err);
+
+/* Makes the disk of plan->root in the store, unless it is there, and writes plan->disk. 0, -EDQUOT
+ * with *err: it has no room; or -errno with *err. */
+int image_make_disk(
+    const struct driver_site *site, struct qemu_plan *plan, uint64_t deadline_ns, struct err *err);
+
+/* Opens plan->disk for a machine, which keeps it in the store; makes it anew when it went from
+ * there. fd (the caller's) or -errno with *err. */
+int image_open_disk(
+    const struct driver_site *site, struct qemu_plan *plan, uint64_t deadline_ns, struct err *err);
 
 #endif

@@ -13,7 +13,9 @@
 #include "drivers/qemu/image.h"
 #include "drivers/qemu/probe.h"
 #include "drivers/qemu/qemu.h"
+#include "drivers/qemu/room.h"
 #include "drivers/qemu/site.h"
+#include "drivers/qemu/template_parts.h"
 #include "lib/clock.h"
 #include "lib/fault.h"
 #include "lib/fd.h"
@@ -34,18 +36,38 @@ static void read_host(char *out, size_t size)
 	    out, size, "%s %.*s", names.release, end ? (int)(end - at) : 0, at ? at : "");
 }
 
-static int plan_digest(struct qemu_plan *plan, const struct found *found)
+int qemu_plan_parts(struct qemu_plan *plan, const struct found *found)
 {
-	char host[512];
-	const struct digest_part parts[] = {{TEMPLATE_FORMAT, strlen(TEMPLATE_FORMAT)},
-	    {found->binary, sizeof(found->binary)}, {found->version, sizeof(found->version)},
-	    {&plan->flags, sizeof(plan->flags)}, {plan->cpu, sizeof(plan->cpu)},
-	    {plan->kernel, sizeof(plan->kernel)}, {plan->modules, sizeof(plan->modules)},
-	    {plan->disk, sizeof(plan->disk)}, {host, sizeof(host)}};
+	char host[512] = "";
+	struct {
+		char version[sizeof(found->version)];
+		uint64_t binary[STORE_IDENTITY];
+	} qemu = {.version = ""};
+	struct {
+		char model[QEMU_CPU];
+		uint32_t flags;
+	} cpu = {.flags = plan->flags & QEMU_F_KVM};
+	const struct {
+		enum template_part part;
+		const void *data;
+		size_t len;
+	} parts[] = {
+	    {PART_FORMAT, TEMPLATE_FORMAT, strlen(TEMPLATE_FORMAT)},
+	    {PART_QEMU, &qemu, sizeof(qemu)},
+	    {PART_KERNEL, plan->kernel, strlen(plan->kernel)},
+	    {PART_MODULES, plan->modules, strlen(plan->modules)},
+	    {PART_CPU, &cpu, sizeof(cpu)},
+	    {PART_HOST, host, sizeof(host)},
+	};
+	int rc = 0;
 
-	memset(host, 0, sizeof(host));
+	(void)snprintf(qemu.version, sizeof(qemu.version), "%s", found->version);
+	memcpy(qemu.binary, found->binary, sizeof(qemu.binary));
+	(void)snprintf(cpu.model, sizeof(cpu.model), "%s", plan->cpu);
 	read_host(host, sizeof(host));
-	return digest_sha256(parts, sizeof(parts) / sizeof(parts[0]), plan->digest);
+	for (size_t i = 0; rc == 0 && i < sizeof(parts) / sizeof(parts[0]); i++)
+		rc = template_part_set(plan->parts[parts[i].part], parts[i].data, parts[i].len);
+	return rc;
 }
 
 static int prepare_all(const struct driver_site *site, const char *image, struct qemu_plan *plan,
@@ -53,8 +75,7 @@ static int prepare_all(const struct driver_site *site, const char *image, struct
 {
 	uint64_t deadline_ns = clock_now_ns() + PREPARE_NS;
 	FD_SCOPED int dir = -1;
-	char root[QEMU_PATH];
-	int rc = image_root(site, image, root, err);
+	int rc = image_root(site, image, plan->root, err);
 
 	if (rc == 0)
 		rc = probe_host(site, plan, found, err);
@@ -62,7 +83,7 @@ static int prepare_all(const struct driver_site *site, const char *image, struct
 		rc = kernel_pack_modules(site, &found->files, plan, deadline_ns, err);
 	FAULT_POINT("driver.qemu.prepare.modules");
 	if (rc == 0)
-		rc = image_make_disk(site, root, plan, deadline_ns, err);
+		rc = image_make_disk(site, plan, deadline_ns, err);
 	if (rc < 0)
 		return rc;
 	dir = qemu_site_make(site, err);
@@ -70,7 +91,7 @@ static int prepare_all(const struct driver_site *site, const char *image, struct
 		return dir;
 	rc = cgroup_site_prepare(site, dir, &plan->limits, err);
 	FAULT_POINT("driver.qemu.prepare.cgroups");
-	if (rc == 0 && plan_digest(plan, found) < 0)
+	if (rc == 0 && qemu_plan_parts(plan, found) < 0)
 		rc = err_sys(err, EIO, "make a digest");
 	return rc;
 }
@@ -84,6 +105,7 @@ int qemu_prepare(const struct driver_site *site, const char *image, struct err *
 	if (plan && found) {
 		plan->magic = QEMU_MAGIC;
 		plan->size = sizeof(*plan);
+		plan->cache_bytes = room_limit(&site->options);
 		(void)snprintf(plan->image, sizeof(plan->image), "%s", image);
 		rc = prepare_all(site, image, plan, found, err);
 	} else {
@@ -111,5 +133,6 @@ int qemu_finish(const struct driver_site *site, struct err *err)
 	rc = qemu_site_path(site, path);
 	if (rc == 0)
 		rc = record_remove_tree(AT_FDCWD, path);
+	store_sweep_dead(site); /* who was making something has been ended */
 	return rc < 0 ? err_sys(err, -rc, "remove %s", path) : 0;
 }

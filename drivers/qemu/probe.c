@@ -201,6 +201,8 @@ int probe_host(
 		rc = ask_version(plan, found, err);
 	if (rc == 0)
 		rc = kernel_find(&site->options, &found->files, err);
+	(void)snprintf(plan->version, sizeof(plan->version), "%s", found->version);
+	(void)snprintf(plan->release, sizeof(plan->release), "%s", found->files.version);
 	if (rc == 0)
 		rc = image_probe(err);
 	if (rc == 0)

@@ -21,4 +21,7 @@ struct found {
 int probe_host(
     const struct driver_site *site, struct qemu_plan *plan, struct found *found, struct err *err);
 
+/* prepare.c: what of the plan, and of what was found, templates differ by. 0 or -errno. */
+int qemu_plan_parts(struct qemu_plan *plan, const struct found *found);
+
 #endif

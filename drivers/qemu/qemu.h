@@ -14,7 +14,7 @@
 
 /* Another number when a template of before would not fit: its machine, its kernel's command line,
  * what is done in it before it is kept. */
-#define TEMPLATE_FORMAT "template 1"
+#define TEMPLATE_FORMAT "template 2"
 
 #define PREPARE_NS (100ULL * 1000000000ULL) /* for all that prepare() makes */
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "drivers/qemu/box.h"
+#include "drivers/qemu/image.h"
 #include "drivers/qemu/qemu.h"
 #include "drivers/qemu/site.h"
 #include "drivers/qemu/talk.h"
@@ -30,7 +31,7 @@
 struct start {
 	const struct driver_site *site;
 	const struct driver_spec *spec;
-	const struct qemu_plan *plan;
+	struct qemu_plan *plan; /* our own copy */
 	struct driver_box *box;
 	uid_t base; /* first host id of the box, 0 when it has none of its own */
 	bool recorded;
@@ -174,15 +175,28 @@ static int start_from_template(struct start *s, struct machine_spec *m, struct e
 			return rc;
 		log_warn("box %s: %s does not come to life, and is made anew: %s", s->spec->name,
 		    t.entry.path, err ? err->text : "");
-		store_discard(&t.entry);
+		store_discard(t.entry.path);
 	}
 	return rc;
 }
 
+/* One that begins by itself, with memory of its own. */
+static int start_alone(struct start *s, struct machine_spec *m, struct err *err)
+{
+	FD_SCOPED int memory = memfd_create("memory", MFD_CLOEXEC);
+
+	if (memory < 0 || ftruncate(memory, (off_t)m->memory_mib << 20) < 0)
+		return err_sys(err, errno, "get %u MiB of memory for a box", m->memory_mib);
+	m->boots = true;
+	m->shared = true;
+	m->memory = memory;
+	m->state = -1;
+	return start_with(s, m, err);
+}
+
 static int start_run(struct start *s, struct err *err)
 {
-	FD_SCOPED int disk = open(s->plan->disk, O_RDONLY | O_CLOEXEC);
-	FD_SCOPED int memory = -1;
+	FD_SCOPED int disk = image_open_disk(s->site, s->plan, s->spec->deadline_ns, err);
 	struct machine_spec m = {
 	    .plan = s->plan,
 	    .memory_mib = machine_memory_mib(s->spec),
@@ -190,23 +204,22 @@ static int start_run(struct start *s, struct err *err)
 	    .disk = disk,
 	    .state = -1,
 	};
+	int rc;
 
 	if (disk < 0)
-		return err_sys(err, errno, "read the image's disk %s", s->plan->disk);
-	store_touch(s->plan->disk);
+		return disk;
 	store_touch(s->plan->modules);
 	/* Of the kernel only what was unpacked is ours. */
 	if (!strncmp(s->plan->kernel, s->site->state_dir, strlen(s->site->state_dir)))
 		store_touch(s->plan->kernel);
-	if (s->plan->flags & QEMU_F_TEMPLATES)
-		return start_from_template(s, &m, err);
-	memory = memfd_create("memory", MFD_CLOEXEC);
-	if (memory < 0 || ftruncate(memory, (off_t)m.memory_mib << 20) < 0)
-		return err_sys(err, errno, "get %u MiB of memory for a box", m.memory_mib);
-	m.boots = true;
-	m.shared = true;
-	m.memory = memory;
-	return start_with(s, &m, err);
+	if (s->plan->flags & QEMU_F_TEMPLATES) {
+		rc = start_from_template(s, &m, err);
+		if (rc != -EDQUOT)
+			return rc;
+		log_warn("box %s boots, for want of room for its template: %s", s->spec->name,
+		    err ? err->text : "");
+	}
+	return start_alone(s, &m, err);
 }
 
 static int start_check(const struct start *s, struct err *err)

@@ -14,6 +14,7 @@
 
 #include "drivers/qemu/site.h"
 #include "lib/clock.h"
+#include "lib/fault.h"
 #include "lib/fd.h"
 
 #define LOCK_TRY_MS 5
@@ -194,13 +195,23 @@ void store_give_up(struct store_entry *e)
 	store_unlock(e);
 }
 
-void store_discard(struct store_entry *e)
+void store_discard(const char *path)
 {
 	char gone[QEMU_PATH + 32];
 
 	/* At once for all: a directory is removed file by file. */
-	(void)snprintf(gone, sizeof(gone), "%s.%d.new", e->path, (int)getpid());
-	(void)store_remove(rename(e->path, gone) == 0 ? gone : e->path);
+	(void)snprintf(gone, sizeof(gone), "%s.%d.new", path, (int)getpid());
+	if (rename(path, gone) < 0)
+		(void)snprintf(gone, sizeof(gone), "%s", path);
+	FAULT_POINT("driver.qemu.store.out");
+	(void)store_remove(gone);
+}
+
+bool store_is_entry(const char *name, const char *kind)
+{
+	size_t len = strlen(kind);
+
+	return !strncmp(name, kind, len) && name[len] == '-' && !strchr(name, '.');
 }
 
 static bool name_is_ours(const char *name)
@@ -224,7 +235,11 @@ void store_sweep(const struct driver_site *site, long unused_s)
 		if (!name_is_ours(e->d_name) || qemu_path_join(path, dir, e->d_name, "") < 0 ||
 		    lstat(path, &st) < 0 || time(NULL) - st.st_mtime <= unused_s)
 			continue;
-		(void)store_remove(path); /* else the next sweep does */
+		/* What cannot be removed now, the next sweep removes. */
+		if (store_is_entry(e->d_name, "image") || store_is_entry(e->d_name, "template"))
+			(void)store_take_out(path);
+		else
+			(void)store_remove(path);
 	}
 	if (d)
 		(void)closedir(d); /* opened for reading only */

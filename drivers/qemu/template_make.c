@@ -18,8 +18,10 @@
 #include <unistd.h>
 
 #include "drivers/qemu/qmp.h"
+#include "drivers/qemu/room.h"
 #include "drivers/qemu/site.h"
 #include "drivers/qemu/talk.h"
+#include "drivers/qemu/template_about.h"
 #include "lib/clock.h"
 #include "lib/fault.h"
 #include "lib/fd.h"
@@ -28,81 +30,7 @@
 #define PAGE 4096U
 #define CHUNK 65536U
 #define UNDO_NS (5 * NS_PER_S)
-#define ASK_MS 2	  /* between two looks whether the state is written */
-#define TSC_TOLERANCE 500 /* one part in so many: measuring is worse than clocks are */
-
-static int note_seal(const struct template_note *note, uint8_t out[DIGEST_LEN])
-{
-	const struct digest_part part = {note, offsetof(struct template_note, check)};
-
-	return digest_sha256(&part, 1, out);
-}
-
-static int note_memory(int fd, uint64_t out[3])
-{
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	out[0] = (uint64_t)st.st_size;
-	out[1] = (uint64_t)st.st_mtim.tv_sec;
-	out[2] = (uint64_t)st.st_mtim.tv_nsec;
-	return 0;
-}
-
-static int note_state(int fd, uint8_t out[DIGEST_LEN])
-{
-	struct stat st;
-	struct digest_part part;
-	void *data;
-	int rc;
-
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (st.st_size == 0)
-		return -EBADMSG;
-	data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-	if (data == MAP_FAILED)
-		return -errno;
-	part = (struct digest_part){data, (size_t)st.st_size};
-	rc = digest_sha256(&part, 1, out);
-	(void)munmap(data, (size_t)st.st_size);
-	return rc;
-}
-
-int template_note_fill(struct template_note *note, const struct qemu_plan *plan,
-    const uint8_t digest[DIGEST_LEN], int memory, int state)
-{
-	int rc;
-
-	memset(note, 0, sizeof(*note));
-	note->size = sizeof(*note);
-	note->tsc_khz = plan->tsc_khz;
-	memcpy(note->digest, digest, DIGEST_LEN);
-	rc = note_memory(memory, note->memory);
-	if (rc == 0)
-		rc = note_state(state, note->state);
-	return rc == 0 ? note_seal(note, note->check) : rc;
-}
-
-int template_note_check(const struct template_note *note, const struct qemu_plan *plan,
-    const uint8_t digest[DIGEST_LEN], int memory, int state)
-{
-	struct template_note now;
-	uint32_t apart = note->tsc_khz > plan->tsc_khz ? note->tsc_khz - plan->tsc_khz
-						       : plan->tsc_khz - note->tsc_khz;
-	int rc = template_note_fill(&now, plan, digest, memory, state);
-
-	if (rc < 0)
-		return rc;
-	now.tsc_khz = note->tsc_khz;
-	rc = note_seal(&now, now.check);
-	if (rc < 0)
-		return rc;
-	if (memcmp(&now, note, sizeof(now)) != 0)
-		return -EBADMSG;
-	return apart > plan->tsc_khz / TSC_TOLERANCE ? -ESTALE : 0;
-}
+#define ASK_MS 2 /* between two looks whether the state is written */
 
 /* ---- the machine ---- */
 
@@ -156,6 +84,7 @@ static int run_machine(const struct machine_spec *s, int state, const struct dri
 	if (rc < 0)
 		return rc;
 	FAULT_POINT("driver.qemu.template.booted");
+	driver_progress(spec, "warming", 0, 0);
 	rc = warm_up(&m, spec->deadline_ns, err);
 	if (rc == 0)
 		rc = write_state(&m, state, spec->deadline_ns, err);
@@ -217,7 +146,7 @@ static int copy_chunk(const uint8_t *data, size_t n, int to, uint64_t at)
 	return rc;
 }
 
-static int copy_memory(int from, int to, uint64_t size)
+static int copy_memory(int from, int to, uint64_t size, const struct driver_spec *spec)
 {
 	uint8_t *data = malloc(CHUNK);
 	off_t at = 0;
@@ -228,6 +157,7 @@ static int copy_memory(int from, int to, uint64_t size)
 	while (rc == 0 && (at = lseek(from, at, SEEK_DATA)) >= 0) {
 		ssize_t n = pread(from, data, CHUNK, at);
 
+		driver_progress(spec, "writing", (uint64_t)at, size);
 		rc = n <= 0 ? -EIO : copy_chunk(data, (size_t)n / PAGE * PAGE, to, (uint64_t)at);
 		at += n;
 	}
@@ -251,8 +181,22 @@ static int copy_state(int from, int to)
 	return rc;
 }
 
+static int write_about(
+    const struct qemu_plan *plan, const struct template_parts *parts, const struct store_entry *e)
+{
+	FD_SCOPED int fd = create_part(e, TEMPLATE_ABOUT);
+	struct template_about about;
+	int rc;
+
+	if (fd < 0)
+		return fd;
+	template_about_fill(plan, parts, &about);
+	rc = template_about_write(fd, &about);
+	return rc == 0 && fsync(fd) < 0 ? -errno : rc;
+}
+
 static int write_files(const struct machine_spec *s, int state_from,
-    const uint8_t digest[DIGEST_LEN], const struct store_entry *e)
+    const uint8_t digest[DIGEST_LEN], const struct driver_spec *spec, const struct store_entry *e)
 {
 	FD_SCOPED int memory = create_part(e, TEMPLATE_MEMORY);
 	FD_SCOPED int state = create_part(e, TEMPLATE_STATE);
@@ -261,7 +205,7 @@ static int write_files(const struct machine_spec *s, int state_from,
 	int rc = memory < 0 ? memory : state < 0 ? state : fd < 0 ? fd : 0;
 
 	if (rc == 0)
-		rc = copy_memory(s->memory, memory, s->memory_mib * MIB);
+		rc = copy_memory(s->memory, memory, s->memory_mib * MIB, spec);
 	FAULT_POINT("driver.qemu.template.memory");
 	if (rc == 0)
 		rc = copy_state(state_from, state);
@@ -277,16 +221,17 @@ static int write_files(const struct machine_spec *s, int state_from,
 	return rc;
 }
 
-static int make_at(const struct qemu_plan *plan, const uint8_t digest[DIGEST_LEN],
-    const struct driver_spec *spec, uid_t base, const struct store_entry *e, struct err *err)
+static int make_at(const struct qemu_plan *plan, const struct template_parts *parts,
+    const uint8_t digest[DIGEST_LEN], const struct driver_spec *spec, uid_t base,
+    const struct store_entry *e, struct err *err)
 {
 	FD_SCOPED int memory = memfd_create("memory", MFD_CLOEXEC);
 	FD_SCOPED int state = memfd_create("state", MFD_CLOEXEC);
 	FD_SCOPED int disk = open(plan->disk, O_RDONLY | O_CLOEXEC);
 	const struct machine_spec s = {
 	    .plan = plan,
-	    .memory_mib = machine_memory_mib(spec),
-	    .cpus = machine_cpus(spec),
+	    .memory_mib = parts->memory_mib,
+	    .cpus = parts->cpus,
 	    .boots = true,
 	    .shared = true,
 	    .memory = memory,
@@ -301,18 +246,27 @@ static int make_at(const struct qemu_plan *plan, const uint8_t digest[DIGEST_LEN
 		return err_sys(err, errno, "get %u MiB of memory for a template", s.memory_mib);
 	if (mkdir(e->new_path, 0700) < 0)
 		return err_sys(err, errno, "make %s", e->new_path);
+	driver_progress(spec, "booting", 0, 0);
 	rc = run_machine(&s, state, spec, base, err);
 	if (rc < 0)
 		return rc;
-	rc = write_files(&s, state, digest, e);
+	rc = write_files(&s, state, digest, spec, e);
+	if (rc == 0)
+		rc = write_about(plan, parts, e);
 	return rc < 0 ? err_sys(err, -rc, "write a template to the state directory") : 0;
 }
 
-int template_make(const struct qemu_plan *plan, const uint8_t digest[DIGEST_LEN],
+int template_make(const struct driver_site *site, const struct qemu_plan *plan,
+    const struct template_parts *parts, const uint8_t digest[DIGEST_LEN],
     const struct driver_spec *spec, uid_t base, struct store_entry *e, struct err *err)
 {
-	int rc = make_at(plan, digest, spec, base, e, err);
+	/* Where nothing more fits, it is not worth the boot. */
+	int rc = room_make(site, plan->cache_bytes, 1, err);
 
+	if (rc == 0)
+		rc = make_at(plan, parts, digest, spec, base, e, err);
+	if (rc == 0)
+		rc = room_make(site, plan->cache_bytes, store_bytes(e->new_path), err);
 	if (rc == 0)
 		return store_keep(e, err);
 	store_give_up(e);

@@ -1,34 +1,15 @@
-/*
- * template_make: the making of a template, and the note that tells whether it is whole.
- */
+/* template_make: the making of a template. Worker. */
 #ifndef SBXD_DRIVERS_QEMU_TEMPLATE_MAKE_H
 #define SBXD_DRIVERS_QEMU_TEMPLATE_MAKE_H
 
 #include "drivers/qemu/template.h"
+#include "drivers/qemu/template_note.h"
+#include "drivers/qemu/template_parts.h"
 
-#define TEMPLATE_MEMORY "memory"
-#define TEMPLATE_STATE "state"
-#define TEMPLATE_NOTE "note"
-
-struct template_note {
-	uint32_t size; /* of this */
-	uint32_t tsc_khz;
-	uint8_t digest[DIGEST_LEN]; /* what it was made of */
-	uint64_t memory[3];	    /* size and time of the last change (s, ns) */
-	uint8_t state[DIGEST_LEN];  /* of all of it */
-	uint8_t check[DIGEST_LEN];  /* of all of the above */
-};
-
-/* Writes what the files look like now. 0 or -errno. */
-int template_note_fill(struct template_note *note, const struct qemu_plan *plan,
-    const uint8_t digest[DIGEST_LEN], int memory, int state);
-
-/* 0, -EBADMSG: it is damaged, -ESTALE: it was made where time runs at another speed; or -errno. */
-int template_note_check(const struct template_note *note, const struct qemu_plan *plan,
-    const uint8_t digest[DIGEST_LEN], int memory, int state);
-
-/* Makes it at e->new_path and keeps it, or gives it up. 0 or -errno with *err. */
-int template_make(const struct qemu_plan *plan, const uint8_t digest[DIGEST_LEN],
+/* Makes it of these parts, whose digest is its key, at e->new_path, and keeps it or gives it up. 0,
+ * -EDQUOT with *err: there is no room to keep it; or -errno with *err. */
+int template_make(const struct driver_site *site, const struct qemu_plan *plan,
+    const struct template_parts *parts, const uint8_t digest[DIGEST_LEN],
     const struct driver_spec *spec, uid_t base, struct store_entry *e, struct err *err);
 
 #endif

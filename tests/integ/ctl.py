@@ -30,7 +30,7 @@ def table():
     for line in overview.splitlines():
         if line.startswith("  ") and not line.startswith("   "):
             words = line.split()
-            name = " ".join(words[:2]) if words[0] in ("shm", "image") else words[0]
+            name = " ".join(words[:2]) if words[0] in ("shm", "image", "template") else words[0]
             text = subprocess.run([f"{BUILD}/sbxctl", *name.split(), "--help"], capture_output=True, text=True, timeout=BOUND, check=True).stdout
             own = text.partition("Options:")[2].partition("Of all commands:")[0]
             found[name] = [w.rstrip(",") for option in own.splitlines() for w in option.split()[:2] if w.startswith("-")]

@@ -86,7 +86,8 @@ class Start(unittest.TestCase):
         finally:
             d.kill()
             d.remove()
-        self.refused(config + "127.0.0.1:1/none:1\n", "127.0.0.1:1/none:1 cannot be pulled")
+        self.refused(config + "127.0.0.1:1/none:1\n", "127.0.0.1:1/none:1 cannot be pulled", "driver auto passed over boxlite",
+                     "for image 127.0.0.1:1/none:1 these were passed over: boxlite: there is no BoxLite library at /no/such/libboxlite.so")
 
     def test_auto_takes_it(self):
         d = BoxliteDaemon(self.library, self.library.config().replace("driver: boxlite", "driver: auto"))

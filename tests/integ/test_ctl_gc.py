@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
+import micro_vm
 from harness import BOUND, BUILD, IS_ROOT, Daemon, slurp, start_time, wait_for
 
 
@@ -283,6 +284,41 @@ class Doctor(unittest.TestCase):
         wrong = {f["check"]: f for f in self.findings("--socket", "/nonexistent", status=(1,), env={"SBXD_REPLICAS": "many"}) if f["verdict"] == "wrong"}
         self.assertEqual(wrong["service"]["fix"], "start it: sbxd")
         self.assertIn("SBXD_REPLICAS", wrong["configuration"]["text"])
+
+    def choice(self, config):
+        """What auto would take, and what is said of those before it: {driver: finding}."""
+        folder = tempfile.mkdtemp(prefix="sbxd-test-")
+        self.addCleanup(shutil.rmtree, folder)
+        with open(f"{folder}/sbxd.yaml", "w", encoding="utf-8") as f:
+            f.write(config)
+        found = self.findings("--socket", "/nonexistent", status=(0, 1), env={"SBXD_CONFIG": f"{folder}/sbxd.yaml"})
+        rows = [f for f in found if f["check"] == "driver auto"]
+        self.assertEqual([f["verdict"] for f in rows[:-1]], ["note"] * (len(rows) - 1))
+        return rows[-1], {f["text"].split()[0]: f for f in rows[:-1]}
+
+    def test_which_driver_auto_takes_and_why_none_before_it(self):
+        chosen, passed = self.choice("image: host\n")
+        self.assertEqual((chosen["verdict"], chosen["text"]), ("ok", "namespace makes the boxes of image host: isolation namespace"))
+        for driver in ("boxlite", "qemu"):
+            self.assertIn(f"{driver} is passed over: it makes no boxes of image host", passed[driver]["text"])
+            self.assertIn("set image to one of a registry", passed[driver]["fix"])
+        chosen, passed = self.choice("driver: namespace\nimage: python:3.12\nboxlite: {library: /no/lib.so}\nqemu: {binary: /no/qemu}\n")
+        self.assertEqual((chosen["verdict"], chosen["text"]),
+                         ("ok", "driver: namespace is configured; auto would take namespace for image python:3.12: isolation namespace"))
+        self.assertIn("there is no BoxLite library at /no/lib.so", passed["boxlite"]["text"])
+        self.assertIn("install BoxLite's C library", passed["boxlite"]["fix"])
+        self.assertIn("run QEMU at /no/qemu: No such file", passed["qemu"]["text"])
+        chosen, passed = self.choice("image: /usr\nqemu: {kernel: /no/vmlinuz-1}\n")
+        self.assertIn("namespace makes the boxes of image /usr", chosen["text"])
+        self.assertIn("/no/vmlinuz-1", passed["qemu"]["text"])
+
+    @micro_vm.needs_vm
+    @unittest.skipUnless(IS_ROOT, "the kernel may be readable by root alone")
+    def test_what_would_have_auto_take_micro_vms(self):
+        chosen, passed = self.choice(micro_vm.config().replace("driver: qemu", "driver: auto"))
+        self.assertIn("namespace makes the boxes", chosen["text"])
+        self.assertIn("its machines would be emulated, as qemu.accel: tcg wants", passed["qemu"]["text"])
+        self.assertEqual(passed["qemu"]["fix"], "set qemu.accel: auto; or set driver: qemu to have them emulated")
 
     def test_a_socket_for_everybody(self):
         d = Daemon()

@@ -321,6 +321,7 @@ static const struct {
     FIELD(CTL_FINISH, ctl_prepare, image),
     FIELD(CTL_DONE, ctl_done, driver),
     FIELD(CTL_DONE, ctl_done, isolation),
+    FIELD(CTL_DONE, ctl_done, passed),
     FIELD(CTL_DONE, ctl_done, warning),
     FIELD(CTL_DONE, ctl_done, text),
 };

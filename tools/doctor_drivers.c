@@ -1,7 +1,7 @@
-/* doctor_programs: what our own programs say: sbxd of its configuration, sbx-worker of its drivers.
- * They are run on a directory of ours, which is removed afterwards. */
+/* doctor_drivers: what sbx-worker says of its drivers. It is run on a directory of ours, which is
+ * removed afterwards. */
 #include <errno.h>
-#include <grp.h>
+#include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,104 +16,35 @@
 #define PROGRAM_NS (30 * NS_PER_S)
 #define OUTPUT_MAX (1U << 20)
 #define PATH_LEN 4096
+#define TREE_FDS 16
+#define ARGS_FIXED 7 /* up to the image */
 
-static char *text_of(struct buf *b)
+/* What would mend it stands in parentheses at the end of what a driver says, or begins with
+ * "install". */
+size_t doctor_split_fix(const char *said, char *fix, size_t size)
 {
-	static char empty[] = "";
+	const char *open = strrchr(said, '(');
+	const char *install = strstr(said, ": install ");
+	size_t n = strlen(said);
 
-	return buf_terminate(b) == 0 ? (char *)b->data + b->off : empty;
-}
-
-/* The first line of what a program complained about. */
-static const char *complaint(struct buf *errors)
-{
-	char *text = text_of(errors);
-
-	text[strcspn(text, "\n")] = '\0';
-	return *text ? text : "it said nothing";
-}
-
-/* The value of a line "KEY: VALUE", without quotes around it. False: there is none. */
-static bool value_of(const char *yaml, const char *key, char *out, size_t size)
-{
-	char begin[64];
-	const char *at;
-	size_t n;
-
-	(void)snprintf(begin, sizeof(begin), "\n%s: ", key);
-	at = strstr(yaml, begin);
-	if (!at)
-		return false;
-	at += strlen(begin);
-	n = strcspn(at, "\n");
-	if (n >= 2 && at[0] == '"' && at[n - 1] == '"') {
-		at++;
-		n -= 2;
+	if (open && said[n - 1] == ')') {
+		(void)snprintf(fix, size, "%.*s", (int)(n - 2 - (size_t)(open - said)), open + 1);
+		return (size_t)(open - said);
 	}
-	(void)snprintf(out, size, "%.*s", (int)n, at);
-	return true;
-}
-
-static void take_config(struct doctor *d, const char *yaml)
-{
-	char group[64] = "";
-	char base[32] = "";
-
-	if (value_of(yaml, "  uid_base", base, sizeof(base)) && getuid() == 0)
-		(void)snprintf(d->uid_base, sizeof(d->uid_base), "%s", base);
-	if (value_of(yaml, "admin_group", group, sizeof(group)) && *group && !getgrnam(group)) {
-		char fix[96];
-
-		(void)snprintf(fix, sizeof(fix), "groupadd --system %s", group);
-		doctor_say(d, DOCTOR_WRONG, fix, "admin_group: there is no group '%s'", group);
-		return;
+	if (install) {
+		(void)snprintf(fix, size, "%s", install + 2);
+		return (size_t)(install - said);
 	}
-	doctor_say(
-	    d, DOCTOR_FINE, NULL, "valid%s%s", *group ? "; admins are the members of " : "", group);
+	(void)snprintf(fix, size, "mend that, or set `driver` to another one");
+	return n;
 }
 
-void doctor_config(struct doctor *d)
-{
-	char sbxd[PATH_LEN];
-	char check[] = "--check-config";
-	char *argv[] = {sbxd, check, NULL};
-	struct buf out;
-	struct buf errors;
-	struct err err;
-	int rc = host_program_find("sbxd", sbxd, sizeof(sbxd), &err);
-
-	(void)snprintf(d->uid_base, sizeof(d->uid_base), "%s", getuid() == 0 ? "805306368" : "0");
-	if (rc < 0) {
-		doctor_say(d, DOCTOR_WRONG, "install all of sbxd", "%s", err.text);
-		return;
-	}
-	buf_init(&out, OUTPUT_MAX);
-	buf_init(&errors, OUTPUT_MAX);
-	rc = host_program_run(argv, clock_now_ns() + PROGRAM_NS, &out, &errors);
-	if (rc == 0)
-		take_config(d, text_of(&out));
-	else
-		doctor_say(d, DOCTOR_WRONG, "mend what it names, in the file or the environment",
-		    "%s", complaint(&errors));
-	buf_free(&out);
-	buf_free(&errors);
-}
-
-/* ---- drivers ---- */
-
-/* What would mend it stands in parentheses at the end of what a driver says. */
 static void say_driver(
     struct doctor *d, enum doctor_verdict verdict, const char *name, const char *said)
 {
-	const char *open = strrchr(said, '(');
-	size_t n = strlen(said);
-	char fix[256] = "mend that, or set `driver` to another one";
+	char fix[256];
+	size_t n = doctor_split_fix(said, fix, sizeof(fix));
 
-	if (open && said[n - 1] == ')') {
-		(void)snprintf(
-		    fix, sizeof(fix), "%.*s", (int)(n - 2 - (size_t)(open - said)), open + 1);
-		n = (size_t)(open - said);
-	}
 	doctor_say(d, verdict, fix, "%s: %.*s", name, (int)n, said);
 }
 
@@ -162,29 +93,54 @@ static json_t *read_drivers(char *text)
 	return all;
 }
 
+/* The configured image, and what is configured for drivers, behind what is fixed. The caller's. */
+static char **probe_args(const struct doctor *d, char *const fixed[ARGS_FIXED])
+{
+	size_t count = json_array_size(d->options);
+	char **argv = calloc(ARGS_FIXED + count + 2, sizeof(*argv));
+	size_t n = 0;
+
+	for (; argv && n < ARGS_FIXED && fixed[n]; n++)
+		argv[n] = fixed[n];
+	for (size_t i = 0; argv && i < count; i++) /* exec() changes none */
+		argv[n++] = (char *)(uintptr_t)json_string_value(json_array_get(d->options, i));
+	return argv;
+}
+
 static void probe_in(struct doctor *d, char *worker, char *folder)
 {
 	char probe[] = "probe";
 	char name[] = "doctor";
-	char *argv[] = {worker, probe, name, folder, folder, d->uid_base, NULL};
+	char *const fixed[ARGS_FIXED] = {
+	    worker, probe, name, folder, folder, d->uid_base, d->image};
+	char **argv = probe_args(d, fixed);
 	struct buf out;
 	struct buf errors;
-	json_t *drivers;
 	int rc;
 
+	if (!argv)
+		return;
 	buf_init(&out, OUTPUT_MAX);
 	buf_init(&errors, OUTPUT_MAX);
 	rc = host_program_run(argv, clock_now_ns() + PROGRAM_NS, &out, &errors);
-	drivers = read_drivers(text_of(&out));
-	if (json_array_size(drivers) > 0)
-		put_drivers(d, drivers);
+	d->drivers = read_drivers(doctor_text(&out));
+	if (json_array_size(d->drivers) > 0)
+		put_drivers(d, d->drivers);
 	else
 		doctor_say(d, DOCTOR_WRONG, "install all of sbxd anew",
 		    "sbx-worker could not ask them: %s",
-		    rc == -ETIMEDOUT ? "it did not end in time" : complaint(&errors));
-	json_decref(drivers);
+		    rc == -ETIMEDOUT ? "it did not end in time" : doctor_complaint(&errors));
 	buf_free(&out);
 	buf_free(&errors);
+	free(argv);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)st;
+	(void)type;
+	(void)at;
+	return remove(path);
 }
 
 /* Where sbxd's runtime directory would be: what can be mounted depends on the file system. */
@@ -218,6 +174,7 @@ void doctor_drivers(struct doctor *d)
 	if (getuid() == 0)
 		(void)chmod(folder, 0755); /* as sbxd's own: boxes of other uids look into it */
 	probe_in(d, worker, folder);
-	if (rmdir(folder) < 0)
+	/* Drivers keep there what they found out. */
+	if (nftw(folder, remove_one, TREE_FDS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) != 0)
 		doctor_say(d, DOCTOR_NOTE, "remove it", "%s: %s", folder, strerror(errno));
 }
