@@ -40,7 +40,7 @@ say = $(if $(V),,@echo '  $(1)	$@')
 
 # ---- sources -------------------------------------------------------------------------------------------------------
 
-LIB_SRC := lib/buf.c lib/clock.c lib/env.c lib/err.c lib/fault.c lib/fd.c \
+LIB_SRC := lib/buf.c lib/clock.c lib/crc32c.c lib/env.c lib/err.c lib/fault.c lib/fd.c \
 	lib/image_ref.c \
 	lib/log.c lib/loop.c lib/proc.c lib/utf8.c
 DIGEST_SRC := lib/digest.c lib/digest_random.c lib/identity.c lib/paths.c
@@ -49,7 +49,7 @@ SHM_SRC := shm/event.c shm/hist.c shm/index.c shm/lease.c shm/names.c shm/reader
 	shm/segment_validate.c shm/slot.c shm/warm.c
 WIRE_SRC := wire/agent.c wire/api_error.c wire/base64.c wire/control.c wire/entry.c wire/http_chunk.c \
 	wire/http_engine.c wire/http_fields.c wire/http_parse.c wire/http_query.c wire/http_reply.c wire/http_uri.c \
-	wire/json_in.c wire/json_out.c wire/rendezvous.c \
+	wire/json_in.c wire/json_out.c wire/piece.c wire/rendezvous.c \
 	wire/tar_head.c \
 	wire/websocket.c wire/websocket_handshake.c
 DRIVER_SRC := drivers/driver_site.c \
@@ -118,6 +118,7 @@ BOXLITE_SRC := \
 	drivers/boxlite/program/info.c \
 	drivers/boxlite/program/open.c \
 	drivers/boxlite/program/order.c \
+	drivers/boxlite/program/pieces.c \
 	drivers/boxlite/program/relay.c \
 	drivers/boxlite/program/shell.c \
 	drivers/boxlite/program/shell_chan.c \
@@ -180,7 +181,8 @@ SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_bo
 	supervisor/worker_msg.c supervisor/worker_start.c
 GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_path.c guest/file_pour.c \
 	guest/file_read.c guest/file_sync.c guest/file_target.c guest/file_write.c guest/kill.c guest/mux.c \
-	guest/mux_input.c guest/mux_receive.c guest/out.c guest/path.c guest/relay.c guest/shim.c guest/shim_run.c guest/sink.c \
+	guest/mux_input.c guest/mux_receive.c guest/out.c guest/path.c guest/relay.c guest/relay_pump.c guest/shim.c guest/shim_run.c \
+	guest/sink.c \
 	guest/stop.c guest/sys_clone.c guest/text.c guest/tree.c guest/users.c \
 	guest/vm.c \
 	guest/vm_root.c \
@@ -288,7 +290,7 @@ build/sbx-worker: $(call obj,worker/main.c $(WORKER_SRC) $(DRIVER_SRC) $(CORE_SR
 	$(Q)$(CC) $(PROD_CFLAGS) -static-pie -Wl,--gc-sections -Wl,-z,relro,-z,now -o $@ $^ $(WORKER_LIBS)
 
 # BoxLite's library is loaded into this one at run time: it is not static, and the worker stays so.
-BOXLITE_NEEDS := drivers/boxlite/engine.c drivers/driver_site.c wire/agent.c wire/base64.c $(LIB_SRC)
+BOXLITE_NEEDS := drivers/boxlite/engine.c drivers/driver_site.c wire/agent.c wire/base64.c wire/piece.c $(LIB_SRC)
 
 build/sbx-boxlite: $(call obj,drivers/boxlite/program/main.c $(BOXLITE_SRC) $(BOXLITE_NEEDS))
 	$(call say,LINK)
@@ -315,8 +317,8 @@ $(OBJ)/%.o: %.c
 	$(call say,CC)
 	$(Q)$(CC) $(PROD_CFLAGS) -c -o $@ $<
 
-# The guest stands alone: musl, static, no library of ours but wire/agent.
-GUEST_ALL := guest/main.c $(GUEST_SRC) wire/agent.c wire/base64.c
+# The guest stands alone: musl, static, no library of ours but wire/agent and what a relay needs.
+GUEST_ALL := guest/main.c $(GUEST_SRC) lib/crc32c.c wire/agent.c wire/base64.c wire/piece.c
 GUEST_CFLAGS := $(BASE) -Os -g $(WARN) -fstack-protector-strong -fno-pie -idirafter /usr/include \
 	-idirafter /usr/include/$(shell $(CC) -print-multiarch)
 

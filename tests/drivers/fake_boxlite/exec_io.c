@@ -172,6 +172,16 @@ static bool stream_step(struct execution *x, struct stream *s, struct text *t, u
 	} else {
 		text = text_decode(t, chunk, (size_t)n, !strcmp(way, "hold"), &len);
 	}
+	if (k.action == KNOB_FLIP)
+		text[len / 2] ^= 1;
+	if (k.action == KNOB_TWICE) {
+		uint8_t *again = malloc(len + 1);
+
+		if (!again)
+			abort();
+		memcpy(again, text, len);
+		tell(x, s, again, len);
+	}
 	tell(x, s, text, len);
 	return true;
 }
