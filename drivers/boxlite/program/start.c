@@ -325,6 +325,6 @@ int order_start(struct program *p, struct eng_done *done, struct err *err)
 	ask_fail(&got, err, done);
 	relay_close(&p->relay);
 	if (p->box && order_remove_box(p, p->name, &ignored, &undo) == 0)
-		p->box = NULL;
+		program_spend_box(p);
 	return rc;
 }

@@ -30,11 +30,10 @@ static void no_sigpipe(void)
 
 static void thread_over(struct execution *x)
 {
-	struct runtime *rt = runtime_ref(x->rt);
+	struct runtime *rt = x->rt; /* the thread's, too */
 
 	exec_unref(x);
 	thread_end(rt);
-	runtime_unref(rt);
 }
 
 /* ---- stdin ---- */
