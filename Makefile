@@ -53,6 +53,7 @@ WIRE_SRC := wire/agent.c wire/api_error.c wire/base64.c wire/control.c wire/entr
 	wire/tar_head.c \
 	wire/websocket.c wire/websocket_handshake.c
 DRIVER_SRC := drivers/driver_site.c \
+	drivers/image/credentials.c \
 	drivers/image/jail.c \
 	drivers/image/jail_root.c \
 	drivers/image/manifest.c \
