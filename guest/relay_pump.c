@@ -15,6 +15,8 @@
 #include "wire/base64.h"
 #include "wire/piece.h"
 
+#define TURNS 16 /* pieces or parts of them, before the other way is looked at */
+
 /* From the guest. */
 struct up {
 	int from;
@@ -63,7 +65,8 @@ static void up_fill(struct up *u, enum piece_kind kind, size_t n)
 	u->len = chars + 2;
 }
 
-static void up_read(struct up *u)
+/* True: there is a piece to be written. */
+static bool up_read(struct up *u)
 {
 	ssize_t n = read(u->from, u->piece + PIECE_HEAD_LEN, sizeof(u->piece) - PIECE_HEAD_LEN);
 
@@ -71,6 +74,7 @@ static void up_read(struct up *u)
 		up_fill(u, PIECE_DATA, (size_t)n);
 	else if (!is_later(n))
 		u->ended = true;
+	return n > 0;
 }
 
 /* 0, or -1: nobody hears it. */
@@ -81,6 +85,20 @@ static int up_write(struct up *u)
 	if (n < 0)
 		return is_later(n) ? 0 : -1;
 	u->at += (size_t)n;
+	return 0;
+}
+
+/* As long as it goes on without a wait, and not for ever. 0, or -1: nobody hears it. */
+static int up_go(struct up *u, bool more)
+{
+	for (int i = 0; i < TURNS; i++) {
+		if (u->at == u->len && (!more || u->ended || !up_read(u)))
+			break;
+		if (up_write(u) != 0)
+			return -1;
+		if (u->at < u->len)
+			break;
+	}
 	return 0;
 }
 
@@ -108,8 +126,9 @@ static struct piece_fault down_check(struct down *d)
 	return fault;
 }
 
-/* A head alone, then what it announces: so nothing of the next piece is ever in hand. */
-static struct piece_fault down_read(struct down *d)
+/* A head alone, then what it announces: so nothing of the next piece is ever in hand. False: there
+ * is nothing more for now. */
+static bool down_read(struct down *d, struct piece_fault *fault)
 {
 	size_t want = d->len < PIECE_HEAD_LEN ? PIECE_HEAD_LEN : PIECE_HEAD_LEN + d->head.size;
 	ssize_t n = read(STDIN_FILENO, d->piece + d->len, want - d->len);
@@ -117,11 +136,11 @@ static struct piece_fault down_read(struct down *d)
 	if (n > 0) {
 		d->len += (size_t)n;
 		if (d->len == want)
-			return down_check(d);
+			*fault = down_check(d);
 	} else if (!is_later(n)) {
 		down_end(d);
 	}
-	return (struct piece_fault){.wrong = PIECE_RIGHT};
+	return n > 0 && fault->wrong == PIECE_RIGHT;
 }
 
 static void down_write(struct down *d)
@@ -136,6 +155,22 @@ static void down_write(struct down *d)
 		d->len = 0;
 		d->whole = false;
 	}
+}
+
+/* As up_go(). */
+static struct piece_fault down_go(struct down *d)
+{
+	struct piece_fault fault = {.wrong = PIECE_RIGHT};
+
+	for (int i = 0; i < TURNS && d->to >= 0; i++) {
+		if (!d->whole && !down_read(d, &fault))
+			break;
+		if (d->whole)
+			down_write(d);
+		if (d->whole)
+			break;
+	}
+	return fault;
 }
 
 /* ---- both ---- */
@@ -170,44 +205,37 @@ static int pump_turn(struct pump *p)
 
 	if (pump_wait(p, fds) != 0)
 		return -1;
-	if (fds[POLL_TO].revents & POLLOUT)
-		down_write(&p->down);
-	else if (fds[POLL_TO].revents)
+	if (fds[POLL_TO].revents & ~POLLOUT)
 		down_end(&p->down);
-	else if (fds[POLL_STDIN].revents)
-		p->fault = down_read(&p->down);
+	else if (fds[POLL_TO].revents || fds[POLL_STDIN].revents)
+		p->fault = down_go(&p->down);
 	if (p->fault.wrong != PIECE_RIGHT)
 		down_end(&p->down);
-	if (fds[POLL_STDOUT].revents && up_write(&p->up) != 0)
+	if ((fds[POLL_STDOUT].revents || fds[POLL_FROM].revents) &&
+	    up_go(&p->up, p->fault.wrong == PIECE_RIGHT) != 0)
 		return -1;
-	if (fds[POLL_FROM].revents && p->fault.wrong == PIECE_RIGHT)
-		up_read(&p->up);
 	if (p->fault.wrong != PIECE_RIGHT && !p->told && p->up.at == p->up.len)
 		pump_tell_fault(p);
 	return 0;
 }
 
-static void no_wait(int fd)
+static int no_wait(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
 
-	if (flags >= 0)
-		(void)fcntl(fd, F_SETFL, flags | O_NONBLOCK); /* else it is slower at worst */
+	return flags < 0 ? -1 : fcntl(fd, F_SETFL, flags | O_NONBLOCK);
 }
 
 int relay_pump(int to, int from)
 {
 	static struct pump p;
-	int rc = 0;
+	int rc;
 
 	p.up.from = from;
 	p.down.to = to;
 	piece_begin(&p.up.way);
 	piece_begin(&p.down.way);
-	no_wait(STDIN_FILENO);
-	no_wait(STDOUT_FILENO);
-	no_wait(to);
-	no_wait(from);
+	rc = no_wait(STDIN_FILENO) | no_wait(STDOUT_FILENO) | no_wait(to) | no_wait(from);
 	while (rc == 0 && !(p.up.ended && p.up.at == p.up.len))
 		rc = pump_turn(&p);
 	down_end(&p.down);
