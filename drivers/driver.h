@@ -190,6 +190,12 @@ struct driver {
 	 */
 	const char *(*isolation)(const struct driver_box *box);
 
+	/*
+	 * Worker, may be NULL, when the box has died: what the driver knows that it died of; NULL
+	 * when that is nothing. Never waits; the text is the handle's.
+	 */
+	const char *(*why)(struct driver_box *box);
+
 	/* Worker: ends every process of the box at once and waits until they are gone, at most to
 	 * deadline_ns. 0 or -errno. */
 	int (*kill)(struct driver_box *box, uint64_t deadline_ns);

@@ -1,6 +1,6 @@
 /*
- * relay: encodes what sbx-guest sends. Runs in the process that was started; the guest is its only
- * child. If we die the kernel kills the guest; if the guest dies its pipe ends, and so do we.
+ * relay: makes two of a process: the one that was started relays, the guest is its only child. If
+ * we die the kernel kills the guest; if the guest dies its pipe ends, and so do we.
  */
 #include "guest/relay.h"
 
@@ -13,54 +13,30 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "wire/base64.h"
+#include "guest/relay_pump.h"
 
-#define RELAY_PIECE 24576U /* bytes: a multiple of three, so that a full one needs no padding */
 #define RELAY_HELPER_FD 3
+#define RELAY_PIPE (256 * 1024) /* bytes: fewer turns for much data */
 
-static int write_all(const char *text, size_t n)
-{
-	while (n > 0) {
-		ssize_t done = write(STDOUT_FILENO, text, n);
-
-		if (done < 0 && errno != EINTR)
-			return -1;
-		if (done > 0) {
-			text += done;
-			n -= (size_t)done;
-		}
-	}
-	return 0;
-}
-
-static void encode(int from)
-{
-	static uint8_t bytes[RELAY_PIECE];
-	static char text[RELAY_PIECE / 3 * 4];
-	ssize_t n;
-
-	do {
-		n = read(from, bytes, sizeof(bytes));
-		if (n > 0) {
-			base64_encode(bytes, (size_t)n, text);
-			if (write_all(text, base64_len((size_t)n)) != 0)
-				return;
-		}
-	} while (n > 0 || (n < 0 && errno == EINTR));
-}
-
-static void relay_run(pid_t guest, int from)
+static void relay_run(pid_t guest, int to, int from)
 {
 	int status = 0;
+	int rc;
 
 	(void)signal(SIGPIPE, SIG_IGN); /* a write says so */
-	(void)close(STDIN_FILENO);	/* the guest's alone, as the helper is */
-	if (from != RELAY_HELPER_FD)
-		(void)close(RELAY_HELPER_FD);
-	encode(from);
+	rc = relay_pump(to, from);
 	(void)kill(guest, SIGKILL); /* it has ended, or nobody hears it any more */
 	(void)waitpid(guest, &status, 0);
-	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+	_exit(rc == 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+}
+
+/* Larger where the kernel allows it. */
+static int make_pipe(int ends[2])
+{
+	if (pipe2(ends, O_CLOEXEC) != 0)
+		return -errno;
+	(void)fcntl(ends[0], F_SETPIPE_SZ, RELAY_PIPE);
+	return 0;
 }
 
 /* As descriptor 3, whatever is there now; nothing more is open in the guest. */
@@ -100,33 +76,47 @@ static void make_directories(void)
 	}
 }
 
+/* The guest's half: what it reads and writes are the pipes. Both at once would leave a moment in
+ * which nobody ends it. */
+static void become_guest(pid_t parent, const int to[2], const int from[2])
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+		_exit(1);
+	if (dup2(to[0], STDIN_FILENO) < 0 || dup2(from[1], STDOUT_FILENO) < 0)
+		_exit(1);
+	for (int i = 0; i < 2; i++) {
+		(void)close(to[i]);
+		(void)close(from[i]);
+	}
+}
+
 int relay_enter(const char *helper)
 {
 	pid_t parent = getpid();
-	int ends[2];
+	int to[2];
+	int from[2];
 	int rc;
 	pid_t pid;
 
 	make_directories();
 	(void)close(RELAY_HELPER_FD); /* whoever started us may have left something there */
 	rc = open_helper(helper);
+	if (rc == 0)
+		rc = make_pipe(to);
+	if (rc == 0)
+		rc = make_pipe(from);
 	if (rc < 0)
 		return rc;
-	if (pipe2(ends, O_CLOEXEC) != 0)
-		return -errno;
 	pid = fork();
 	if (pid < 0)
 		return -errno;
 	if (pid > 0) {
-		(void)close(ends[1]);
-		relay_run(pid, ends[0]);
+		(void)close(to[0]);
+		(void)close(from[1]);
+		if (helper)
+			(void)close(RELAY_HELPER_FD); /* the guest's alone */
+		relay_run(pid, to[1], from[0]);
 	}
-	/* Both at once would leave a moment in which nobody ends us. */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
-		_exit(1);
-	if (dup2(ends[1], STDOUT_FILENO) < 0)
-		_exit(1);
-	(void)close(ends[0]);
-	(void)close(ends[1]);
+	become_guest(parent, to, from);
 	return 0;
 }

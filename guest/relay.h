@@ -4,15 +4,15 @@
  *
  *   sbx-guest relay [HELPER]
  *
- * Towards the guest the stream is as always. What the guest sends is base64 (RFC 4648): each piece
- * of it is whole, padding included, and the next follows at once.
+ * Both ways the stream is in pieces that are checked (wire/piece.h), because it may come with
+ * holes: then the guest is ended.
  */
 #ifndef SBXD_GUEST_RELAY_H
 #define SBXD_GUEST_RELAY_H
 
 /*
  * Splits the process in two: the caller goes on in the child as the guest, with the program at
- * `helper` (NULL: none) as descriptor 3; the other half encodes what the guest writes, ends with
+ * `helper` (NULL: none) as descriptor 3; the other half is between it and the streams, ends with
  * it, and with its exit status. 0 or -errno.
  */
 int relay_enter(const char *helper);

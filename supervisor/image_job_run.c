@@ -27,24 +27,6 @@
 			  */
 #define BUILD_SLACK (30 * NS_PER_S)
 
-static void on_exit_event(struct loop *l, struct loop_watch *watch, uint32_t events)
-{
-	struct image_job *j = LOOP_OWNER(watch, struct image_job, pid_watch);
-	struct sbxd *s = j->s;
-	char how[96];
-	char text[160];
-
-	(void)l;
-	(void)events;
-	spawn_describe(spawn_reap(j->pidfd), how, sizeof(how));
-	if (!j->answered) {
-		(void)snprintf(text, sizeof(text), "the process at it %s", how);
-		image_job_set_done(j, EIO, text);
-	}
-	image_job_end(j);
-	sbxd_settle(s);
-}
-
 static void tell_progress(struct image_job *j, const struct ctl_progress *p)
 {
 	struct job_hook *h;
@@ -57,23 +39,15 @@ static void tell_progress(struct image_job *j, const struct ctl_progress *p)
 	}
 }
 
-/* Its answer counts; its end is awaited, so that nothing of it is left when somebody is told. */
-static void on_message(struct loop *l, struct loop_watch *watch, uint32_t events)
+/* Takes one message, if there is one: 1; else what ctl_recv() says. */
+static int take_message(struct image_job *j)
 {
 	static uint8_t packet[CTL_MSG_MAX]; /* one thread, used within this call only */
-	struct image_job *j = LOOP_OWNER(watch, struct image_job, ctl_watch);
 	struct ctl_msg m;
 	int rc = ctl_recv(j->ctl, packet, &m);
 
-	(void)events;
-	if (rc == -EAGAIN)
-		return;
-	if (rc <= 0) {
-		loop_del(l, &j->ctl_watch);
-		if (!j->answered)
-			(void)proc_signal(j->pidfd, SIGKILL); /* its exit ends the order */
-		return;
-	}
+	if (rc <= 0)
+		return rc;
 	if (m.head.type == CTL_DONE && !j->answered) {
 		j->answered = true;
 		j->done = m.body.done;
@@ -81,6 +55,42 @@ static void on_message(struct loop *l, struct loop_watch *watch, uint32_t events
 		tell_progress(j, &m.body.progress);
 	}
 	fd_close(&m.fd);
+	return rc;
+}
+
+static void on_exit_event(struct loop *l, struct loop_watch *watch, uint32_t events)
+{
+	struct image_job *j = LOOP_OWNER(watch, struct image_job, pid_watch);
+	struct sbxd *s = j->s;
+	char how[96];
+	char text[160];
+
+	(void)l;
+	(void)events;
+	/* What it said last may be seen later than its end. */
+	while (!j->answered && take_message(j) == 1)
+		continue;
+	spawn_describe(spawn_reap(j->pidfd), how, sizeof(how));
+	if (!j->answered) {
+		(void)snprintf(text, sizeof(text), "the process at it %s", how);
+		image_job_set_done(j, EIO, text);
+	}
+	image_job_end(j);
+	sbxd_settle(s);
+}
+
+/* Its answer counts; its end is awaited, so that nothing of it is left when somebody is told. */
+static void on_message(struct loop *l, struct loop_watch *watch, uint32_t events)
+{
+	struct image_job *j = LOOP_OWNER(watch, struct image_job, ctl_watch);
+	int rc = take_message(j);
+
+	(void)events;
+	if (rc == 1 || rc == -EAGAIN)
+		return;
+	loop_del(l, &j->ctl_watch);
+	if (!j->answered)
+		(void)proc_signal(j->pidfd, SIGKILL); /* its exit ends the order */
 }
 
 static void on_timer(struct loop *l, struct loop_timer *t)

@@ -17,8 +17,8 @@ forbid lib '(shm|wire|drivers|guest|worker|supervisor|tools)/' 'lib knows nothin
 forbid shm '(wire|drivers|guest|worker|supervisor|tools)/' 'shm uses lib only'
 forbid wire '(shm|drivers|guest|worker|supervisor|tools)/' 'wire uses lib only'
 forbid drivers '(shm|guest|worker|supervisor|tools)/' 'drivers use lib and wire'
-forbid guest '(shm|drivers|worker|supervisor|tools)/' 'the guest uses lib, wire/agent and wire/entry only'
-forbid guest 'wire/(control|http|json|api_error)' 'the guest uses lib, wire/agent and wire/entry only'
+forbid guest '(shm|drivers|worker|supervisor|tools)/' 'the guest uses lib, wire/agent, wire/entry and wire/piece only'
+forbid guest 'wire/(control|http|json|api_error)' 'the guest uses lib, wire/agent, wire/entry and wire/piece only'
 forbid worker '(guest|supervisor|tools)/' 'the worker stands below the supervisor'
 # Any folder but image/, which is no driver.
 forbid worker 'drivers/([^i/]|i[^m/]|im[^a/])[a-z]*/' 'the worker knows drivers by drivers/driver.h'

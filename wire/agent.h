@@ -29,7 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define AGENT_VERSION 2U
+#define AGENT_VERSION 3U
 #define AGENT_HEAD_LEN 16U
 #define AGENT_PAYLOAD_MAX 65536U
 #define AGENT_DATA_MAX (256U * 1024U)

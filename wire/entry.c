@@ -14,6 +14,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structs are sent as they lie in memory");
 _Static_assert(sizeof(struct entry_head) == ENTRY_HEAD_LEN, "the head has no padding");
 _Static_assert(sizeof(struct entry_done) == 16, "no padding");
+_Static_assert(sizeof(struct entry_alive) == 8, "no padding");
 _Static_assert(sizeof(struct entry_item) == 40, "no padding");
 _Static_assert(sizeof(struct entry_path) == 8, "no padding");
 _Static_assert(sizeof(struct entry_line) == 16, "no padding");
@@ -138,9 +139,15 @@ static int parse_done(struct entry *e, struct agent_cursor *c)
 	return 0;
 }
 
+static int parse_alive(struct entry *e, struct agent_cursor *c)
+{
+	return agent_get_bytes(c, &e->u.alive, sizeof(e->u.alive));
+}
+
 /* Each takes the whole payload of its type. 0 or -EBADMSG. */
 static int (*const parsers[ENTRY_TYPES])(struct entry *e, struct agent_cursor *c) = {
     [ENTRY_DONE] = parse_done,
+    [ENTRY_ALIVE] = parse_alive,
     [ENTRY_ITEM] = parse_item,
     [ENTRY_PATH] = parse_path,
     [ENTRY_LINE] = parse_line,
@@ -174,8 +181,18 @@ static int entry_whole(const uint8_t *bytes, size_t n, struct entry_head *h)
 	return n >= ENTRY_HEAD_LEN + h->size;
 }
 
+/* What repeats itself does not work. 0 or -EBADMSG. */
+static int entry_is_alive(struct entry_reader *r, const struct entry *e)
+{
+	if (e->u.alive.steps <= r->steps)
+		return -EBADMSG;
+	r->steps = e->u.alive.steps;
+	return 0;
+}
+
 /* The whole records at the start of bytes; *used of them are dealt with. */
-static int entry_take(const uint8_t *bytes, size_t n, entry_fn *fn, void *ctx, size_t *used)
+static int entry_take(
+    struct entry_reader *r, const uint8_t *bytes, size_t n, entry_fn *fn, void *ctx, size_t *used)
 {
 	struct entry_head h;
 	struct entry e;
@@ -187,7 +204,7 @@ static int entry_take(const uint8_t *bytes, size_t n, entry_fn *fn, void *ctx, s
 			return rc;
 		rc = entry_parse(&h, bytes + *used + ENTRY_HEAD_LEN, &e);
 		if (rc == 0)
-			rc = fn(ctx, &e);
+			rc = e.type == ENTRY_ALIVE ? entry_is_alive(r, &e) : fn(ctx, &e);
 		if (rc != 0)
 			return rc;
 		*used += ENTRY_HEAD_LEN + h.size;
@@ -211,7 +228,7 @@ static int entry_complete(
 	memcpy(r->part + r->len, bytes, want);
 	r->len += want;
 	*used = want;
-	rc = entry_take(r->part, r->len, fn, ctx, &done);
+	rc = entry_take(r, r->part, r->len, fn, ctx, &done);
 	if (done > 0)
 		r->len = 0;
 	return rc;
@@ -230,7 +247,7 @@ int entry_feed(struct entry_reader *r, const uint8_t *bytes, size_t n, entry_fn 
 	if (rc != 0 || n == 0)
 		return rc;
 	used = 0;
-	rc = entry_take(bytes, n, fn, ctx, &used);
+	rc = entry_take(r, bytes, n, fn, ctx, &used);
 	if (rc != 0)
 		return rc;
 	r->len = n - used; /* less than a record */

@@ -24,7 +24,8 @@
 
 enum entry_type {
 	ENTRY_NONE = 0,
-	ENTRY_DONE, /* struct entry_done; the last record */
+	ENTRY_DONE,  /* struct entry_done; the last record */
+	ENTRY_ALIVE, /* struct entry_alive; between any two: it works, and has nothing to say */
 
 	/* ---- list, glob, grep ---- */
 	ENTRY_ITEM,    /* list: struct entry_item, path, text of a link */
@@ -50,6 +51,12 @@ struct entry_done {
 	uint32_t version; /* AGENT_VERSION */
 	uint32_t flags;	  /* ENTRY_DONE_* */
 	uint64_t count;	  /* list, glob, grep: problems; remove: what was removed */
+};
+
+/* A search that finds nothing, or the removal of a large tree, is told from one that stands still
+ * by this. entry_feed() takes it; nobody else hears of it. */
+struct entry_alive {
+	uint64_t steps; /* entries that were looked at; more each time */
 };
 
 #define ENTRY_DONE_TRUNCATED 1U /* there is more than was asked for */
@@ -144,6 +151,7 @@ struct entry {
 	enum entry_type type;
 	union {
 		struct entry_done done;
+		struct entry_alive alive;
 		struct entry_item item;
 		struct entry_path path;
 		struct entry_line line;
@@ -164,12 +172,14 @@ typedef int entry_fn(void *ctx, const struct entry *e);
 
 /* Where a stream is; zero at its beginning. */
 struct entry_reader {
-	size_t len; /* of part */
+	size_t len;	/* of part */
+	uint64_t steps; /* of the last ENTRY_ALIVE */
 	uint8_t part[ENTRY_HEAD_LEN + ENTRY_SIZE_MAX];
 };
 
 /*
- * Takes the next n bytes of a stream, and calls fn for each record that is complete. 0; -EBADMSG: a
+ * Takes the next n bytes of a stream, and calls fn for each record that is complete, ENTRY_ALIVE
+ * apart. 0; -EBADMSG: a
  * record makes no sense, and the stream is of no further use; or what fn returned.
  */
 int entry_feed(struct entry_reader *r, const uint8_t *bytes, size_t n, entry_fn *fn, void *ctx);

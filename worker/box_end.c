@@ -148,8 +148,13 @@ void box_close_pong(struct box *b, uint64_t nonce)
 
 void box_die(struct box *b, int code, const char *why)
 {
+	const char *known;
+
 	if (b->state == BOX_ENDING)
 		return;
+	known = b->handle && b->driver->why ? b->driver->why(b->handle) : NULL;
+	if (known)
+		why = known;
 	log_error("box %s: died: %s", b->boot.name, why);
 	report_set_error(&b->report, why);
 	b->end.why.code = code;

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +41,8 @@ static void take_answers(struct driver_box *box)
 		const struct eng_done *done = &msg.body.done;
 
 		fd_close(&msg.fd);
+		if (msg.head.type == ENG_DONE && msg.head.seq == ENG_SEQ_DIED)
+			(void)snprintf(box->why, sizeof(box->why), "%s", done->text);
 		if (msg.head.type != ENG_DONE || msg.head.seq != box->link.seq)
 			continue;
 		if (box->stopping) {
@@ -50,6 +53,13 @@ static void take_answers(struct driver_box *box)
 		}
 		box->asked = false;
 	}
+}
+
+/* It is said before the stream ends. */
+static const char *boxlite_why(struct driver_box *box)
+{
+	take_answers(box);
+	return box->why[0] ? box->why : NULL;
 }
 
 static int send_order(struct driver_box *box, enum eng_type type, uint32_t time_ms)
@@ -129,6 +139,7 @@ const struct driver driver_boxlite = {
     .start = boxlite_start,
     .watch_fd = boxlite_watch_fd,
     .isolation = boxlite_isolation,
+    .why = boxlite_why,
     .kill = boxlite_kill,
     .stats = boxlite_stats,
     .free = boxlite_free,

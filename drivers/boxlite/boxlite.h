@@ -28,6 +28,7 @@ struct driver_box {
 	bool remote;
 	int stop_code; /* what ENG_STOP was answered: 0 or errno */
 	struct driver_stats stats;
+	char why[200]; /* what sbx-boxlite says that the box died of; empty: nothing */
 };
 
 bool boxlite_takes(const char *image);

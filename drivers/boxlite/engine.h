@@ -23,6 +23,8 @@
 #define ENG_TAIL_MAX 24576U
 #define ENG_FD_CONTROL 3 /* the socket pair's end in sbx-boxlite; 0 and 1 are /dev/null */
 
+#define ENG_SEQ_DIED 0U /* no order's */
+
 enum eng_type {
 	ENG_NONE = 0,
 
@@ -40,7 +42,8 @@ enum eng_type {
 
 	/* sbx-boxlite -> driver */
 	ENG_NAME, /* struct eng_name, time_ms 0 */
-	ENG_DONE, /* struct eng_done */
+	ENG_DONE, /* struct eng_done. With ENG_SEQ_DIED, unasked and before the stream ends: what
+		     was wrong with the box */
 
 	ENG_TYPES,
 };

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "lib/buf.h"
 #include "lib/err.h"
 
 #define JAIL_BINDS 4
@@ -24,15 +25,14 @@ struct jail_spec {
 	int (*fn)(void *ctx);	 /* or, with argv NULL, what the jail's process does; exit status */
 	void *ctx;
 	struct jail_bind binds[JAIL_BINDS];
-	bool network;	  /* it may use the host's; else it has none */
-	uid_t uid;	  /* whom it runs as, without any privilege; 0: as root of files only */
-	const char *auth; /* a file that it finds as JAIL_AUTH; NULL none */
-	int out;	  /* its standard output */
-	int err;	  /* its standard error */
+	bool network; /* it may use the host's; else it has none */
+	uid_t uid;    /* whom it runs as, without any privilege; 0: as root of files only */
+	const struct buf *auth; /* what it finds in the file JAIL_AUTH; NULL or empty: none */
+	int out;		/* its standard output */
+	int err;		/* its standard error */
 };
 
 #define JAIL_AUTH "/auth.json"
-#define JAIL_AUTH_MAX 65536
 
 struct jail {
 	pid_t pid;

@@ -145,22 +145,14 @@ static int put(const struct place *p)
 	return 0;
 }
 
-/* Its own copy: the file may be root's alone. */
-static int put_auth(const char *text, size_t len, uid_t uid)
+/* Its own copy: the host's file is not to be read by it. */
+static int put_auth(const struct buf *auth, uid_t uid)
 {
 	FD_SCOPED int fd = open(JAIL_AUTH + 1, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0400);
 
-	if (fd < 0 || write(fd, text, len) != (ssize_t)len)
+	if (fd < 0 || write(fd, buf_head(auth), auth->len) != (ssize_t)auth->len)
 		return errno ? -errno : -ENOSPC;
 	return uid && fchown(fd, uid, uid) < 0 ? -errno : 0;
-}
-
-static int read_auth(const char *path, char *out, size_t *len)
-{
-	ssize_t n = path ? fd_read_file_at(AT_FDCWD, path, out, JAIL_AUTH_MAX) : 0;
-
-	*len = n > 0 ? (size_t)n : 0;
-	return n < 0 ? (int)n : 0;
 }
 
 static int make_root(void)
@@ -190,18 +182,12 @@ static int enter(void)
 
 int jail_root_enter(const struct jail_spec *spec, const char **step)
 {
-	static char auth[JAIL_AUTH_MAX]; /* one thread */
 	struct place places[SHOWN_MAX];
-	size_t auth_len = 0;
 	size_t count = 0;
 	int rc;
 
 	*step = "make its mounts private";
 	rc = mount_call(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
-	if (rc == 0) {
-		*step = "read the file of credentials";
-		rc = read_auth(spec->auth, auth, &auth_len);
-	}
 	if (rc == 0) {
 		*step = "take what it shows";
 		rc = take_all(spec, places, &count);
@@ -214,9 +200,9 @@ int jail_root_enter(const struct jail_spec *spec, const char **step)
 		*step = "show what it needs";
 		rc = put(&places[i]);
 	}
-	if (rc == 0 && spec->auth) {
+	if (rc == 0 && spec->auth && spec->auth->len) {
 		*step = "show the credentials";
-		rc = put_auth(auth, auth_len, spec->uid);
+		rc = put_auth(spec->auth, spec->uid);
 	}
 	if (rc == 0) {
 		*step = "enter its root";

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "drivers/image/credentials.h"
 #include "drivers/image/pull_int.h"
 #include "drivers/image/tree.h"
 #include "drivers/image/trim.h"
@@ -189,6 +190,8 @@ static int steps(struct pull *p, char id[IMAGE_DIGEST_LEN], struct err *err)
 	bool fresh;
 	int rc = find_programs(p, err);
 
+	if (rc == 0 && p->order->ref.kind == IMAGE_KIND_REGISTRY && p->order->settings.auth)
+		rc = credentials_read(p->order->settings.auth, &p->auth, err);
 	if (rc == 0)
 		rc = begin(p, err);
 	if (rc == 0)
@@ -196,6 +199,7 @@ static int steps(struct pull *p, char id[IMAGE_DIGEST_LEN], struct err *err)
 	if (rc < 0 || is_present(p, id))
 		return rc;
 	rc = pull_fetch(p, err);
+	credentials_free(&p->auth); /* what unpacks must not have them */
 	FAULT_POINT("image.fetched");
 	if (rc == 0)
 		rc = pull_read_layout(p, err);
@@ -228,6 +232,7 @@ int image_pull(const struct driver_site *site, const struct pull_order *order,
 	image_note_init(&p.note);
 	pull_tell(&p, PULL_RESOLVING, 0, 0);
 	rc = steps(&p, id, err);
+	credentials_free(&p.auth);
 	image_note_free(&p.note);
 	/* Where it became the image there is nothing of that name. */
 	if (p.place[0])

@@ -64,7 +64,7 @@ static int run_skopeo(struct pull *p, const char *const *argv, struct buf *out, 
 		{remote ? NULL : p->order->ref.name, "/source", false}},
 	    .network = remote,
 	    .uid = remote ? p->order->uid : 0,
-	    .auth = remote ? p->order->settings.auth : NULL,
+	    .auth = &p->auth,
 	};
 
 	return image_run(&spec, "skopeo", out, &p->watch, err);
@@ -85,7 +85,7 @@ static int inspect(
 	add(&a, "--raw");
 	if (p->order->ref.kind == IMAGE_KIND_REGISTRY && without_tls(p))
 		add(&a, "--tls-verify=false");
-	if (p->order->ref.kind == IMAGE_KIND_REGISTRY && p->order->settings.auth)
+	if (p->auth.len)
 		add(&a, "--authfile=" JAIL_AUTH);
 	add(&a, source);
 	buf_init(&out, MANIFEST_MAX);
@@ -188,7 +188,7 @@ int pull_fetch(struct pull *p, struct err *err)
 	add(&a, "copy");
 	if (remote && without_tls(p))
 		add(&a, "--src-tls-verify=false");
-	if (remote && p->order->settings.auth)
+	if (p->auth.len)
 		add(&a, "--src-authfile=" JAIL_AUTH);
 	add(&a, source);
 	add(&a, "oci:/work/oci:image");

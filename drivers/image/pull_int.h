@@ -15,6 +15,7 @@ struct pull {
 	char skopeo[PULL_PROGRAM];
 	char umoci[PULL_PROGRAM];
 	struct image_watch watch;
+	struct buf auth;	       /* credentials, until all is fetched; empty: none */
 	char place[16];		       /* our directory in the store; "" none yet */
 	int lock;		       /* of it */
 	char load[STORE_PATH];	       /* in it: where the layout is copied to */

@@ -78,6 +78,12 @@ void emit_problem(const char *path, size_t len, int err);
 /* How often that was. */
 uint64_t emit_problems(void);
 
+/*
+ * For struct walk_ops: one more step was made. Now and then it writes what there is, or else says
+ * that it works, so that nobody takes it for stuck.
+ */
+void emit_step(void);
+
 /* emit_failure() for an errno: "<what> <path>: <reason>". */
 int emit_errno(const char *what, const char *path, int err);
 

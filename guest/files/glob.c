@@ -48,6 +48,7 @@ int glob_run(char *const *args)
 	static const struct walk_ops ops = {
 	    .entry = glob_entry,
 	    .problem = glob_problem,
+	    .step = emit_step,
 	    .sorted = true,
 	    .deepest = ENTRY_PATH_MAX,
 	};

@@ -221,6 +221,7 @@ int grep_run(char *const *args)
 	static const struct walk_ops ops = {
 	    .entry = grep_entry,
 	    .problem = grep_problem,
+	    .step = emit_step,
 	    .sorted = true,
 	    .deepest = ENTRY_PATH_MAX,
 	};

@@ -90,6 +90,7 @@ int list_run(char *const *args)
 	static const struct walk_ops ops = {
 	    .entry = list_entry,
 	    .problem = list_problem,
+	    .step = emit_step,
 	    .sorted = true,
 	    .deepest = ENTRY_PATH_MAX,
 	};

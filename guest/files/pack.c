@@ -241,6 +241,7 @@ static int say_tree(struct pack *p)
 		p->name[p->name_len] = '/';
 		memcpy(p->name + p->name_len + 1, name, len + 1);
 		p->name_len += 1 + len;
+		emit_step();
 		rc = say_entry(p, name);
 		if (rc != 0 && !path_is_gone(rc))
 			return rc;

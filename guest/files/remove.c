@@ -66,6 +66,7 @@ static int remove_tree(struct removal *r, int parent, const char *name)
 	    .entry = remove_entry,
 	    .left = remove_left,
 	    .problem = remove_problem,
+	    .step = emit_step,
 	    .deepest = SIZE_MAX,
 	};
 	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

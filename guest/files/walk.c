@@ -215,6 +215,7 @@ int walk_tree(int root, const struct walk_ops *ops, void *ctx)
 	while (on && w.depth > 0) {
 		const struct frame *f = &w.frames[w.depth - 1];
 
+		walk_step(&w);
 		if (f->next < f->end)
 			on = step(&w);
 		else

@@ -38,6 +38,9 @@ struct walk_ops {
 	void (*left)(void *ctx, const struct walk_item *item);
 	/* The directory at path cannot be read (any further), for the reason of an errno. */
 	void (*problem)(void *ctx, const char *path, size_t len, int err);
+	/* So much is done as a name is read or looked at, or a directory left. NULL: nobody wants
+	 * to know. */
+	void (*step)(void);
 	bool sorted;	/* by name, byte by byte */
 	size_t deepest; /* bytes of the longest path; what is longer is a problem */
 };

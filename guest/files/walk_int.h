@@ -49,6 +49,13 @@ struct walk {
 /* The block with room for `want` elements in all; NULL: no memory, and it is as before. */
 void *walk_grow(void *block, size_t *size, size_t want, size_t each);
 
+/* Tells that something was done. */
+static inline void walk_step(const struct walk *w)
+{
+	if (w->ops->step)
+		w->ops->step();
+}
+
 /* All names of the frame's directory, as far as they can be read. 0 or an errno. */
 int walk_read_names(struct walk *w, struct frame *f);
 

@@ -69,6 +69,7 @@ static int take_entries(struct walk *w, const uint8_t *bytes, size_t n)
 	while (at < n) {
 		const struct dirent64 *e = (const struct dirent64 *)(const void *)(bytes + at);
 
+		walk_step(w);
 		if (!is_dots(e->d_name) && add_name(w, e->d_type, e->d_name) != 0)
 			return -ENOMEM;
 		at += e->d_reclen;

@@ -59,7 +59,7 @@ static int take(void *ctx, const struct entry *e)
 {
 	struct taken *t = ctx;
 
-	REQUIRE(e->type > ENTRY_NONE && e->type < ENTRY_TYPES);
+	REQUIRE(e->type > ENTRY_NONE && e->type < ENTRY_TYPES && e->type != ENTRY_ALIVE);
 	t->count++;
 	add(t, &e->type, sizeof(e->type));
 	add(t, &e->u, sizeof(e->u));
@@ -88,6 +88,7 @@ static int feed(const uint8_t *bytes, size_t n, size_t piece, struct taken *t)
 	int rc = 0;
 
 	r.len = 0;
+	r.steps = 0;
 	*t = (struct taken){.sum = 14695981039346656037ULL};
 	for (size_t at = 0; at < n && rc == 0; at += piece) {
 		size_t now = n - at < piece ? n - at : piece;

@@ -100,17 +100,23 @@ def free_port():
 
 
 class Registry:
-    """Debian's docker-registry, with its files in a directory of its own."""
+    """Debian's docker-registry, with its files in a directory of its own. accounts: {user: (password, its bcrypt hash)}: nobody
+    else is served."""
 
-    def __init__(self, path):
+    def __init__(self, path, accounts=None):
         self.port = free_port()
         self.name = f"127.0.0.1:{self.port}"
         self.path = path
+        self.login = next((f"{user}:{password}" for user, (password, _) in (accounts or {}).items()), None)
         os.makedirs(path)
         config = f"{path}/config.yml"
         with open(config, "w", encoding="ascii") as f:
             f.write(f"version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {path}/data}}}}\n"
                     f"http: {{addr: '{self.name}'}}\n")
+            if accounts:
+                f.write(f"auth: {{htpasswd: {{realm: test, path: {path}/htpasswd}}}}\n")
+        with open(f"{path}/htpasswd", "w", encoding="ascii") as f:
+            f.writelines(f"{user}:{digest}\n" for user, (_, digest) in (accounts or {}).items())
         self.log = open(f"{path}/log", "wb")
         self.process = subprocess.Popen(["docker-registry", "serve", config], stdin=subprocess.DEVNULL, stdout=self.log,
                                         stderr=self.log)
@@ -126,7 +132,8 @@ class Registry:
         shutil.rmtree(layout, ignore_errors=True)
         image.write_layout(layout)
         ref = f"{self.name}/{name}:{tag}"
-        subprocess.run(["skopeo", "copy", "--quiet", "--dest-tls-verify=false", f"oci:{layout}:latest", f"docker://{ref}"],
+        login = ["--dest-creds", self.login] if self.login else []
+        subprocess.run(["skopeo", "copy", "--quiet", "--dest-tls-verify=false", *login, f"oci:{layout}:latest", f"docker://{ref}"],
                        check=True, timeout=BOUND * 4, capture_output=True)
         return ref
 

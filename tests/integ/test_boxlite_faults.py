@@ -197,6 +197,34 @@ class Wrong:
         self.await_nothing()
         self.works()
 
+    def test_a_stream_with_holes_is_a_dead_box(self):
+        """As when the client connects anew without a word: once something is lost, comes again, or comes as something else, either
+        way. Whatever was told until then was right; then the box has died, and of what; the next one is as ever."""
+        out = "head -c 2000000 /dev/zero | tr '\\0' x"
+        for knobs, what, words in (("stdout:stall", "said", "(lost [0-9]+ bytes of|damaged|holds something other than)"),
+                                   ("stdout:twice", "said", "(repeated [0-9]+ bytes of|damaged|holds something other than)"),
+                                   ("stdout:flip", "said", "(damaged|lost|holds something other than)"),
+                                   ("stdin:lie", "was told", "lost [0-9]+ bytes of"),
+                                   ("stdin:twice", "was told", "repeated [0-9]+ bytes of"),
+                                   ("stdin:flip", "was told", "damaged")):
+            with self.subTest(knobs=knobs):
+                box = self.d.acquire("w", knobs)["box_id"]
+                self.assertEqual(len(self.d.sh(box, out)), 2000000)
+                before = len(self.d.log())
+                self.library.tell(self.once(knobs))
+                begun = time.monotonic()
+                if what == "said":
+                    r = self.d.post(f"/v1/boxes/{box}/run", {"command": out}, timeout=120)
+                else:
+                    r = self.d.request("PUT", f"/v1/boxes/{box}/fs/write?path=/tmp/x", bytes(1000000), timeout=120)
+                self.assertEqual((r.status, r.json["error"]["reason"]), (410, "box_died"), r)
+                self.assertLess(time.monotonic() - begun, 60)
+                self.assertEqual(slurp(f"{self.library.dir}/once"), "0")
+                self.assertRegex(self.d.log()[before:], f"died: BoxLite's stream {words} what the agent {what}")
+                self.library.tell()
+                self.await_nothing()
+                self.works()
+
     def test_output_that_is_lost_is_a_dead_box(self):
         box = self.d.acquire("w", self.id())["box_id"]
         self.library.tell("stdout:stall")

@@ -1,5 +1,6 @@
 """Images of registries and layouts: pulled, unpacked, kept by digest, removed; and all that can go wrong on the way."""
 
+import base64
 import json
 import os
 import shutil
@@ -402,6 +403,97 @@ class Faults(ImagesTest):
         self.d.start()
         wait_for("what it left to go", lambda: self.leftovers() == [])
         self.works()
+
+
+class Credentials(ImagesTest):
+    """A registry that serves one account, and the file that the configuration names: it is read anew for each pull."""
+
+    config = "replicas: 5\n"
+    password = "open-sesame-7391"
+    accounts = {"reader": (password, "$2b$05$DwktWzy0wHMK7u9h37DEdOiD9k5.5MYfOrTW1Z9G/jY48.b01V1Mu")}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.home = tempfile.mkdtemp(prefix="sbxd-credentials-")
+        cls.file = f"{cls.home}/auth.json"
+        cls.config += f"images: {{auth_file: {cls.file}}}\n"
+        super().setUpClass()
+        cls.registry = Registry(f"{cls.dir}/registry", cls.accounts)
+        cls.ref = cls.registry.push(Image(base()), "closed")
+
+    @classmethod
+    def tearDownClass(cls):
+        try:
+            cls.registry.stop()
+            super().tearDownClass()
+        finally:
+            shutil.rmtree(cls.home)
+
+    def setUp(self):
+        self.write(self.login(self.password))
+
+    def tearDown(self):
+        super().tearDown()
+        self.assertEqual(self.d.post("/v1/images/prune").status, 200)
+
+    def login(self, password, registry=None):
+        return base64.b64encode(f"reader:{password}".encode()).decode(), registry or self.registry.name
+
+    def write(self, login, mode=0o600, owner=-1):
+        if os.path.lexists(self.file):
+            os.remove(self.file)
+        text = login if isinstance(login, str) else json.dumps({"auths": {login[1]: {"auth": login[0]}}})
+        with open(self.file, "w", encoding="ascii") as f:
+            os.fchmod(f.fileno(), mode)
+            os.fchown(f.fileno(), owner, owner)
+            f.write(text)
+
+    def secrets(self):
+        return [p.encode() for p in (self.password, self.login(self.password)[0])]
+
+    def test_right_ones(self):
+        """They come nowhere: not to a log, not into the store, not into a box, nor to who asks for the configuration."""
+        self.pulled(self.ref)
+        box = self.box(self.ref)
+        told = [self.d.sh(box, "env; cat /auth.json 2>&1 || true"), self.d.log(), self.d.get("/v1/config").body.decode(),
+                self.d.get("/v1/images").body.decode(), self.d.get("/metrics").body.decode()]
+        for secret in self.secrets():
+            self.assertEqual([t for t in told if secret.decode() in t], [])
+            for path, _, names in os.walk(self.d.dir):
+                for name in names:
+                    if os.path.isfile(f"{path}/{name}") and not os.path.islink(f"{path}/{name}"):
+                        self.assertNotIn(secret, slurp(f"{path}/{name}", "rb"), f"{path}/{name}")
+
+    def test_wrong_ones(self):
+        for login in (self.login("wrong-password-1"), self.login(self.password, "127.0.0.1:1"), "{}"):
+            with self.subTest(login=login):
+                self.write(login)
+                r = self.fails(self.ref, "unauthorized")
+                self.assertEqual(r.json["error"]["code"], "image_pull_failed")
+                self.assertNotIn("wrong-password-1", self.d.log() + str(r.json))
+
+    @unittest.skipUnless(IS_ROOT, "needs another owner")
+    def test_a_file_that_is_not_to_be_taken(self):
+        """What is wrong with it is said, with its name and nothing that is in it."""
+        right = self.login(self.password)
+        for say, words in ((lambda: self.write(right, 0o640), ("mode 0640", "chmod 600")),
+                           (lambda: self.write(right, 0o604), ("mode 0604", "chmod 600")),
+                           (lambda: self.write(right, owner=1234), ("belongs to uid 1234",)),
+                           (lambda: self.write(self.password), ("no JSON object",)),
+                           (lambda: self.write(""), ("no JSON object",)),
+                           (lambda: self.write("{" + " " * 65536 + "}"), ("cannot be read",)),
+                           (lambda: os.remove(self.file), ("cannot be opened",)),
+                           (lambda: (os.remove(self.file), os.mkfifo(self.file, 0o600)), ("must be a regular file",))):
+            with self.subTest(words=words):
+                if not os.path.lexists(self.file):
+                    self.write(right)
+                say()
+                self.fails(self.ref, f"images.auth_file {self.file}: ", *words)
+        self.assertNotIn(self.password, self.d.log())
+
+    def test_a_layout_needs_none(self):
+        os.remove(self.file)
+        self.pulled(self.layout(Image(base())))
 
 
 class Timeout(ImagesTest):

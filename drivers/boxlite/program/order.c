@@ -112,6 +112,12 @@ static int order_remove(struct program *p, struct eng_done *done, struct err *er
 	return order_remove_box(p, p->order.body.name.name, done, err);
 }
 
+void program_spend_box(struct program *p)
+{
+	p->spent = p->box;
+	p->box = NULL;
+}
+
 static int order_stop(struct program *p, struct eng_done *done, struct err *err)
 {
 	int rc;
@@ -121,7 +127,7 @@ static int order_stop(struct program *p, struct eng_done *done, struct err *err)
 	relay_close(&p->relay);
 	rc = order_remove_box(p, p->name, done, err);
 	if (rc == 0)
-		p->box = NULL; /* its handle goes with this process */
+		program_spend_box(p);
 	return rc;
 }
 

@@ -53,6 +53,7 @@ struct program {
 
 	char name[64];
 	struct blx_box *box;   /* NULL: none is in hand */
+	struct blx_box *spent; /* of a box that is removed: it goes with this process */
 	bool started;	       /* it runs, as far as we know */
 	bool plain;	       /* the server makes boxes without a command of their own only */
 	struct blx_exec *exec; /* the agent's command */
@@ -132,6 +133,9 @@ void ask_fail(const struct answer *a, const struct err *err, struct eng_done *do
 void order_serve(struct program *p);
 
 int order_start(struct program *p, struct eng_done *done, struct err *err);
+
+/* The box in hand is removed: nothing is asked of it any more. */
+void program_spend_box(struct program *p);
 
 /* Removes the box in hand, or the one of that name. 0, also when there is none; or -errno. */
 int order_remove_box(struct program *p, const char *name, struct eng_done *done, struct err *err);

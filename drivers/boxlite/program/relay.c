@@ -2,6 +2,8 @@
 #include "drivers/boxlite/program/relay.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "drivers/boxlite/program/program.h"
@@ -84,13 +86,18 @@ static void relay_written(struct call *c)
 
 static void relay_read(struct relay *r)
 {
-	ssize_t n = recv(r->stream, r->in, sizeof(r->in), MSG_DONTWAIT);
+	ssize_t n =
+	    recv(r->stream, r->in + PIECE_HEAD_LEN, sizeof(r->in) - PIECE_HEAD_LEN, MSG_DONTWAIT);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0)
 		r->ended = true;
-	r->in_len = n > 0 ? (size_t)n : 0;
+	r->in_len = 0;
+	if (n > 0) {
+		piece_seal(&r->to, PIECE_DATA, r->in, (size_t)n);
+		r->in_len = PIECE_HEAD_LEN + (size_t)n;
+	}
 	r->write.fn = relay_write;
 	r->write.then = relay_written;
 	r->writing = true;
@@ -144,17 +151,34 @@ static void relay_check_hello(struct relay *r)
 		r->greeted = rc == 1;
 }
 
+/* The worker is told why before it sees the stream's end. */
+static void relay_fail(struct relay *r, int code)
+{
+	struct eng_done why = {.code = -code};
+
+	if (code == -EPROTO)
+		pieces_explain(&r->from, r->why, sizeof(r->why));
+	else
+		(void)snprintf(r->why, sizeof(r->why), "the agent's stream: %s", strerror(-code));
+	log_error("box %s: %s", r->p->name, r->why);
+	(void)snprintf(why.text, sizeof(why.text), "%s", r->why);
+	if (r->greeted) /* who is not there any more needs no word */
+		(void)eng_send(r->p->control.fd, ENG_DONE, ENG_SEQ_DIED, &why, NULL, 0, -1);
+	relay_break(r);
+}
+
 void relay_output(struct relay *r, const uint8_t *bytes, size_t n)
 {
+	int rc;
+
 	if (r->broken) {
 		inbox_passed(r->p->inbox, n);
 		return;
 	}
 	r->passing += n;
-	if (text64_decode(&r->decoder, (const char *)bytes, n, &r->out) < 0) {
-		log_warn("box %s: what the agent says is no base64", r->p->name);
-		relay_break(r);
-	}
+	rc = pieces_take(&r->from, (const char *)bytes, n, &r->out);
+	if (rc < 0)
+		relay_fail(r, rc);
 	if (!r->greeted && !r->broken)
 		relay_check_hello(r);
 	if (r->greeted && !r->broken)
@@ -168,6 +192,8 @@ int relay_begin(struct relay *r, struct program *p, int stream)
 	int rc;
 
 	*r = (struct relay){.p = p, .stream = stream, .watch.fd = -1};
+	piece_begin(&r->to);
+	pieces_begin(&r->from);
 	buf_init(&r->out, OUT_MAX);
 	rc = fd_set_nonblock(stream);
 	return rc < 0 ? rc : loop_add(p->loop, &r->watch, stream, 0, relay_on_stream);

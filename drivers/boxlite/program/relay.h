@@ -1,6 +1,6 @@
 /*
  * relay: the agent's byte stream, between a socket (the worker's end is its stream to the guest)
- * and a command in the box. Towards the box it is binary; from there comes base64 (guest/relay.h).
+ * and a command in the box. Both ways it is in pieces (wire/piece.h): one that is wrong ends it.
  *
  * Nothing is read from the socket while the library has not taken what was read before; nothing
  * more is taken from the library than INBOX_OUTPUT_MAX while the socket is full.
@@ -13,11 +13,11 @@
 #include <stdint.h>
 
 #include "drivers/boxlite/program/caller.h"
-#include "drivers/boxlite/program/text64.h"
+#include "drivers/boxlite/program/pieces.h"
 #include "lib/buf.h"
 #include "lib/loop.h"
 
-#define RELAY_CHUNK 65536U
+#define RELAY_TEXT 160
 
 struct program;
 
@@ -32,11 +32,13 @@ struct relay {
 	bool greeted; /* the agent has said HELLO */
 	bool broken;  /* what came is no such stream, or nobody takes it: nothing goes through */
 	int write_code;
-	uint8_t in[RELAY_CHUNK];
+	struct piece_way to; /* the box */
+	uint8_t in[PIECE_MAX];
 	size_t in_len;
-	struct buf out; /* decoded, on its way to the worker */
-	size_t passing; /* bytes of output that are in `out` */
-	struct text64 decoder;
+	struct buf out;	      /* decoded, on its way to the worker */
+	size_t passing;	      /* bytes of output that are in `out` */
+	struct pieces from;   /* the box */
+	char why[RELAY_TEXT]; /* of a stream that came wrong; else empty */
 };
 
 /* Takes the stream over, and watches it. 0 or -errno. */

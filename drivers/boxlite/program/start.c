@@ -219,9 +219,10 @@ static int run_agent(
 	if (p->ran)
 		return err_set(err, ENOEXEC, "the agent ended at once, with status %d: %s",
 		    p->exit_code, p->errors[0] ? p->errors : "it said nothing");
-	return err_set(err, p->relay.broken ? EPROTO : ETIMEDOUT,
-	    p->relay.broken ? "the agent does not say what it should"
-			    : "the agent did not answer in time");
+	if (!p->relay.broken)
+		return err_set(err, ETIMEDOUT, "the agent did not answer in time");
+	return err_set(err, EPROTO, "%s",
+	    p->relay.why[0] ? p->relay.why : "the agent does not say what it should");
 }
 
 static int bring_agent(
@@ -324,6 +325,6 @@ int order_start(struct program *p, struct eng_done *done, struct err *err)
 	ask_fail(&got, err, done);
 	relay_close(&p->relay);
 	if (p->box && order_remove_box(p, p->name, &ignored, &undo) == 0)
-		p->box = NULL;
+		program_spend_box(p);
 	return rc;
 }

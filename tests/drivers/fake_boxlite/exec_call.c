@@ -69,11 +69,23 @@ enum blx_code boxlite_execution_on_exit(
 
 /* ---- stdin ---- */
 
+/* With the lock. */
+static void add_input(struct execution *x, const uint8_t *data, size_t len)
+{
+	uint8_t *all = realloc(x->input, x->input_len + len);
+
+	if (!all)
+		abort();
+	memcpy(all + x->input_len, data, len);
+	x->input = all;
+	x->input_len += len;
+	(void)pthread_cond_broadcast(&x->change);
+}
+
 enum blx_code boxlite_execution_stdin_write(
     struct execution *x, const uint8_t *data, size_t len, struct blx_error *err)
 {
 	enum blx_code code = call_check(x, "execution", NULL, false, err);
-	uint8_t *all;
 	struct knob k;
 	bool closed;
 
@@ -86,13 +98,11 @@ enum blx_code boxlite_execution_stdin_write(
 	(void)pthread_mutex_lock(&x->lock);
 	closed = x->input_closed;
 	if (!closed) {
-		all = realloc(x->input, x->input_len + len);
-		if (!all)
-			abort();
-		memcpy(all + x->input_len, data, len);
-		x->input = all;
-		x->input_len += len;
-		(void)pthread_cond_broadcast(&x->change);
+		add_input(x, data, len);
+		if (k.action == KNOB_FLIP)
+			x->input[x->input_len - len / 2 - 1] ^= 1;
+		if (k.action == KNOB_TWICE)
+			add_input(x, data, len);
 	}
 	(void)pthread_mutex_unlock(&x->lock);
 	return closed ? error_set(err, BLX_INVALID_STATE, "invalid state: stdin is closed")

@@ -30,11 +30,10 @@ static void no_sigpipe(void)
 
 static void thread_over(struct execution *x)
 {
-	struct runtime *rt = runtime_ref(x->rt);
+	struct runtime *rt = x->rt; /* the thread's, too */
 
 	exec_unref(x);
 	thread_end(rt);
-	runtime_unref(rt);
 }
 
 /* ---- stdin ---- */
@@ -171,6 +170,16 @@ static bool stream_step(struct execution *x, struct stream *s, struct text *t, u
 		len = (size_t)n;
 	} else {
 		text = text_decode(t, chunk, (size_t)n, !strcmp(way, "hold"), &len);
+	}
+	if (k.action == KNOB_FLIP)
+		text[len / 2] ^= 1;
+	if (k.action == KNOB_TWICE) {
+		uint8_t *again = malloc(len + 1);
+
+		if (!again)
+			abort();
+		memcpy(again, text, len);
+		tell(x, s, again, len);
 	}
 	tell(x, s, text, len);
 	return true;

@@ -84,6 +84,7 @@ struct runtime {
 
 struct runtime *runtime_ref(struct runtime *rt);
 void runtime_unref(struct runtime *rt);
+void runtime_unref_locked(struct runtime *rt); /* with its lock, which goes */
 
 /* 0 .. below-1, from the runtime's own sequence. */
 unsigned int runtime_random(struct runtime *rt, unsigned int below);
@@ -132,7 +133,7 @@ enum blx_code call_begin_knob(enum knob_op op, struct knob *k, struct blx_error 
 
 void call_done(struct event *e); /* blx_done_fn */
 
-/* Starts a thread that counts as a job of rt. 0 or -errno. */
+/* Starts a thread that counts as a job of rt, and holds it until thread_end(). 0 or -errno. */
 int thread_start(struct runtime *rt, void *(*fn)(void *arg), void *arg);
 void thread_end(struct runtime *rt);
 

@@ -62,7 +62,7 @@ static void *job_run(void *arg)
 {
 	struct posted *p = arg;
 	struct job *j = p->job;
-	struct runtime *rt = runtime_ref(j->rt);
+	struct runtime *rt = j->rt; /* the thread's, too */
 	struct event *e;
 
 	sleep_us(p->knob.action == KNOB_LATE ? (unsigned int)p->knob.number * 1000
@@ -81,7 +81,6 @@ static void *job_run(void *arg)
 	job_free(j);
 	queue_push(rt, e);
 	thread_end(rt);
-	runtime_unref(rt);
 	return NULL;
 }
 
@@ -158,6 +157,7 @@ int thread_start(struct runtime *rt, void *(*fn)(void *arg), void *arg)
 
 	(void)pthread_mutex_lock(&rt->lock);
 	rt->jobs++;
+	rt->refs++;
 	(void)pthread_mutex_unlock(&rt->lock);
 	(void)pthread_attr_init(&attr);
 	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
@@ -169,10 +169,12 @@ int thread_start(struct runtime *rt, void *(*fn)(void *arg), void *arg)
 	return -rc;
 }
 
+/* Both at once: whoever has seen that there are no jobs has the last reference, and with it the
+ * lock on the home, if it is the owner. */
 void thread_end(struct runtime *rt)
 {
 	(void)pthread_mutex_lock(&rt->lock);
 	rt->jobs--;
 	(void)pthread_cond_broadcast(&rt->change);
-	(void)pthread_mutex_unlock(&rt->lock);
+	runtime_unref_locked(rt);
 }

@@ -59,6 +59,8 @@ static const char *const action_names[] = {
     [KNOB_KILLED] = "kill",
     [KNOB_EXITED] = "exit",
     [KNOB_LIE] = "lie",
+    [KNOB_TWICE] = "twice",
+    [KNOB_FLIP] = "flip",
 };
 
 _Static_assert(sizeof(action_names) / sizeof(action_names[0]) == KNOB_ACTIONS, "and each action");

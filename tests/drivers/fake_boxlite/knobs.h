@@ -7,7 +7,8 @@
  *
  * ACTION: fail=CODE (the callback says so), refuse=CODE (the call itself does), mute=CODE (fails
  * without a message), stall (no callback ever; a call that has none does not return), late=MS,
- * abort, kill (SIGKILL), exit, lie (says that it did, and did not; what else, says the call).
+ * abort, kill (SIGKILL), exit, lie (says that it did, and did not; what else, says the call); of
+ * what a stream brings: twice (it comes again), flip (a bit of it is another).
  */
 #ifndef SBXD_TESTS_FAKE_BOXLITE_KNOBS_H
 #define SBXD_TESTS_FAKE_BOXLITE_KNOBS_H
@@ -58,6 +59,8 @@ enum knob_action {
 	KNOB_KILLED,
 	KNOB_EXITED,
 	KNOB_LIE,
+	KNOB_TWICE,
+	KNOB_FLIP,
 	KNOB_ACTIONS
 };
 

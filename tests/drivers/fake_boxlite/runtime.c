@@ -33,14 +33,10 @@ struct runtime *runtime_ref(struct runtime *rt)
 	return rt;
 }
 
-void runtime_unref(struct runtime *rt)
+void runtime_unref_locked(struct runtime *rt)
 {
-	bool last;
+	bool last = --rt->refs == 0;
 
-	if (!rt)
-		return;
-	(void)pthread_mutex_lock(&rt->lock);
-	last = --rt->refs == 0;
 	(void)pthread_mutex_unlock(&rt->lock);
 	if (!last)
 		return;
@@ -48,6 +44,14 @@ void runtime_unref(struct runtime *rt)
 	(void)pthread_cond_destroy(&rt->change);
 	(void)pthread_mutex_destroy(&rt->lock);
 	free(rt);
+}
+
+void runtime_unref(struct runtime *rt)
+{
+	if (!rt)
+		return;
+	(void)pthread_mutex_lock(&rt->lock);
+	runtime_unref_locked(rt);
 }
 
 unsigned int runtime_random(struct runtime *rt, unsigned int below)

@@ -66,9 +66,9 @@ void self_await(struct runtime *rt, const struct told *t)
 
 static void told(struct told *t, const struct blx_error *err)
 {
-	t->count++;
 	t->code = err->code;
 	(void)snprintf(t->message, sizeof(t->message), "%s", err->message ? err->message : "");
+	(void)__atomic_fetch_add(&t->count, 1, __ATOMIC_RELEASE); /* a thread may wait for it */
 }
 
 void told_done(struct blx_error *err, void *user)

@@ -113,6 +113,7 @@ static inline const struct run *run_files(struct tree *t, const char *const *arg
 
 	*r = (struct run){.status = -1};
 	reader.len = 0;
+	reader.steps = 0;
 	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(err, O_CLOEXEC), 0);
 	pid = fork();

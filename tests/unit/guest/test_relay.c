@@ -4,16 +4,16 @@
 #include <sched.h>
 #include <sys/mount.h>
 
-#include "wire/base64.h"
+#include "drivers/boxlite/program/pieces.h"
+#include "wire/piece.h"
 
 struct relayed {
 	pid_t pid;
 	int in;
 	int out;
-	uint8_t bytes[65536];
-	size_t len; /* decoded, from the beginning */
-	char text[8];
-	size_t text_len; /* not yet decoded: less than four */
+	struct piece_way to;
+	struct pieces from;
+	struct buf bytes; /* what the guest has said, from the beginning */
 };
 
 /* It makes directories for its box: not on the host that tests it. */
@@ -47,30 +47,35 @@ static struct relayed *relayed_start(const char *helper)
 	(void)close(out[1]);
 	r->in = in[1];
 	r->out = out[0];
+	piece_begin(&r->to);
+	pieces_begin(&r->from);
+	buf_init(&r->bytes, 1U << 20);
 	return r;
 }
 
-/* Reads on until `want` bytes were decoded. False: the stream ended. */
+/* Reads on until `want` bytes are there. False: the stream ended, or was wrong. */
 static bool relayed_read(struct relayed *r, size_t want)
 {
-	while (r->len < want) {
-		char c;
-		uint8_t *piece;
-		size_t n = 0;
+	while (r->bytes.len < want) {
+		char text[4096];
+		ssize_t n = read(r->out, text, sizeof(text));
 
-		if (read(r->out, &c, 1) != 1)
+		if (n <= 0 || pieces_take(&r->from, text, (size_t)n, &r->bytes) < 0)
 			return false;
-		r->text[r->text_len++] = c;
-		if (r->text_len < 4)
-			continue;
-		piece = base64_decode(r->text, 4, &n);
-		assert_non_null(piece);
-		memcpy(r->bytes + r->len, piece, n);
-		r->len += n;
-		r->text_len = 0;
-		free(piece);
 	}
 	return true;
+}
+
+/* One piece with these bytes, of which `flip` (0: none) is another afterwards. */
+static void relayed_write(struct relayed *r, const void *bytes, size_t n, size_t flip)
+{
+	uint8_t piece[PIECE_MAX];
+
+	memcpy(piece + PIECE_HEAD_LEN, bytes, n);
+	piece_seal(&r->to, PIECE_DATA, piece, n);
+	if (flip)
+		piece[flip] ^= 4;
+	assert_int_equal(write(r->in, piece, PIECE_HEAD_LEN + n), PIECE_HEAD_LEN + n);
 }
 
 static int relayed_end(struct relayed *r)
@@ -80,26 +85,139 @@ static int relayed_end(struct relayed *r)
 	(void)close(r->in);
 	(void)close(r->out);
 	assert_int_equal(waitpid(r->pid, &status, 0), r->pid);
+	buf_free(&r->bytes);
 	free(r);
 	return status;
 }
 
-static void test_frames_come_as_text(void **state)
+#define HELLO_LEN (AGENT_HEAD_LEN + sizeof(struct agent_hello))
+
+static struct relayed *relayed_greeted(void)
 {
 	struct relayed *r = relayed_start(drive_files());
-	uint8_t ping[AGENT_HEAD_LEN + 3];
 	struct agent_head head;
-	size_t hello = AGENT_HEAD_LEN + sizeof(struct agent_hello);
+
+	assert_true(relayed_read(r, HELLO_LEN));
+	assert_int_equal(agent_get_head(buf_head(&r->bytes), r->bytes.len, &head), 1);
+	assert_int_equal(head.type, AGENT_HELLO);
+	return r;
+}
+
+#define PING_LEN (AGENT_HEAD_LEN + 3)
+
+static const uint8_t *ping(void)
+{
+	static uint8_t frame[PING_LEN];
+
+	agent_put_head(frame, AGENT_PING, 0, 0, 0, 3);
+	memcpy(frame + AGENT_HEAD_LEN, "\xff\x00\x80", 3);
+	return frame;
+}
+
+/* A frame in one piece, and one in a piece for each byte. */
+static void test_frames_go_through(void **state)
+{
+	struct relayed *r = relayed_greeted();
 
 	(void)state;
-	assert_true(relayed_read(r, hello));
-	assert_int_equal(agent_get_head(r->bytes, r->len, &head), 1);
-	assert_int_equal(head.type, AGENT_HELLO);
-	agent_put_head(ping, AGENT_PING, 0, 0, 0, 3);
-	memcpy(ping + AGENT_HEAD_LEN, "\xff\x00\x80", 3);
-	assert_int_equal(write(r->in, ping, sizeof(ping)), sizeof(ping));
-	assert_true(relayed_read(r, hello + sizeof(ping)));
-	assert_memory_equal(r->bytes + hello + AGENT_HEAD_LEN, "\xff\x00\x80", 3);
+	relayed_write(r, ping(), PING_LEN, 0);
+	assert_true(relayed_read(r, HELLO_LEN + PING_LEN));
+	assert_memory_equal(buf_head(&r->bytes) + HELLO_LEN + AGENT_HEAD_LEN, "\xff\x00\x80", 3);
+	for (size_t i = 0; i < PING_LEN; i++)
+		relayed_write(r, ping() + i, 1, 0);
+	assert_true(relayed_read(r, HELLO_LEN + 2 * PING_LEN));
+	assert_memory_equal(
+	    buf_head(&r->bytes) + HELLO_LEN + PING_LEN + AGENT_HEAD_LEN, "\xff\x00\x80", 3);
+	assert_int_equal(relayed_end(r), 0);
+}
+
+/* What was said before still comes; then what was wrong, and the end. */
+static void assert_ends(struct relayed *r, enum piece_wrong wrong, uint64_t number)
+{
+	int status;
+
+	assert_false(relayed_read(r, HELLO_LEN + 2 * PING_LEN));
+	assert_int_equal(r->bytes.len, HELLO_LEN + PING_LEN);
+	assert_true(r->from.told);
+	assert_int_equal(r->from.fault.wrong, wrong);
+	assert_int_equal(r->from.fault.number, number);
+	status = relayed_end(r);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 1);
+}
+
+static void test_what_is_wrong_with_the_stream_to_it_is_said(void **state)
+{
+	static const struct {
+		uint64_t skip; /* bytes of the stream that do not come */
+		size_t flip;
+		enum piece_wrong wrong;
+		uint64_t number;
+	} cases[] = {
+	    {5000, 0, PIECE_LOST, 5000},
+	    {0 - (uint64_t)PING_LEN, 0, PIECE_REPEATED, PING_LEN},
+	    {0, PIECE_HEAD_LEN + 2, PIECE_DAMAGED, 0},
+	    {0, 5, PIECE_DAMAGED, 0},
+	    {0, 1, PIECE_FOREIGN, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct relayed *r = relayed_greeted();
+
+		relayed_write(r, ping(), PING_LEN, 0);
+		assert_true(relayed_read(r, HELLO_LEN + PING_LEN));
+		r->to.offset += cases[i].skip;
+		relayed_write(r, ping(), PING_LEN, cases[i].flip);
+		assert_ends(r, cases[i].wrong, cases[i].number);
+	}
+}
+
+/* One of another version, as from a supervisor that was there before an update. */
+static void test_another_version_is_refused(void **state)
+{
+	struct relayed *r = relayed_greeted();
+	uint8_t piece[PIECE_MAX];
+
+	(void)state;
+	relayed_write(r, ping(), PING_LEN, 0);
+	assert_true(relayed_read(r, HELLO_LEN + PING_LEN));
+	memcpy(piece + PIECE_HEAD_LEN, ping(), PING_LEN);
+	piece_seal(&r->to, PIECE_DATA, piece, PING_LEN);
+	piece[2] = PIECE_VERSION + 1;
+	assert_int_equal(write(r->in, piece, PIECE_HEAD_LEN + PING_LEN), PIECE_HEAD_LEN + PING_LEN);
+	assert_ends(r, PIECE_VERSIONS, PIECE_VERSION + 1);
+}
+
+/* Much more each way than pipes and pieces hold, at once: neither way waits for the other. */
+static void test_much_goes_both_ways(void **state)
+{
+	enum { FRAMES = 16000, BYTES = 48, AT_ONCE = 400 };
+	const size_t frame = AGENT_HEAD_LEN + BYTES;
+	struct relayed *r = relayed_greeted();
+	uint8_t *bytes = calloc(AT_ONCE, frame);
+
+	(void)state;
+	assert_non_null(bytes);
+	buf_free(&r->bytes);
+	buf_init(&r->bytes, FRAMES * frame);
+	for (size_t i = 0; i < AT_ONCE * frame; i++)
+		bytes[i] = (uint8_t)(i * 31 >> 3);
+	for (size_t i = 0; i < AT_ONCE; i++)
+		agent_put_head(bytes + i * frame, AGENT_PING, 0, 0, 0, BYTES);
+	/* The guest's answers fill what is on the way before the last ping is written: a process
+	 * of its own writes. */
+	if (fork() == 0) {
+		for (size_t sent = 0; sent < FRAMES; sent += AT_ONCE)
+			relayed_write(r, bytes, AT_ONCE * frame, 0);
+		_exit(0);
+	}
+	assert_true(relayed_read(r, FRAMES * frame));
+	for (size_t i = 0; i < FRAMES; i++)
+		assert_memory_equal(buf_head(&r->bytes) + i * frame + AGENT_HEAD_LEN,
+		    bytes + i % AT_ONCE * frame + AGENT_HEAD_LEN, BYTES);
+	free(bytes);
+	assert_int_equal(wait(NULL) > 0, 1);
 	assert_int_equal(relayed_end(r), 0);
 }
 
@@ -167,7 +285,10 @@ static void test_the_shared_directories_are_there(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_frames_come_as_text),
+	    cmocka_unit_test(test_frames_go_through),
+	    cmocka_unit_test(test_what_is_wrong_with_the_stream_to_it_is_said),
+	    cmocka_unit_test(test_another_version_is_refused),
+	    cmocka_unit_test(test_much_goes_both_ways),
 	    cmocka_unit_test(test_it_ends_with_its_stream_and_with_its_process),
 	    cmocka_unit_test(test_without_a_helper),
 	    cmocka_unit_test(test_the_shared_directories_are_there),

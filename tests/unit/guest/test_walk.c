@@ -175,6 +175,34 @@ static void test_order(void **state)
 }
 
 /* Neither to directories nor in circles. */
+static size_t steps;
+
+static void count_step(void)
+{
+	steps++;
+}
+
+/* Each name is a step when it is read and when it is looked at: a directory of any size, or a tree
+ * of any, gives signs of life all the time. */
+static void test_steps(void **state)
+{
+	struct trip *t = *state;
+	struct walk_ops stepping = ops;
+
+	stepping.step = count_step;
+	steps = 0;
+	assert_int_equal(mkdirat(t->root, "d", 0700), 0);
+	for (int i = 0; i < 10; i++) {
+		char name[16];
+
+		(void)snprintf(name, sizeof(name), "d/%d", i);
+		assert_int_equal(mknodat(t->root, name, S_IFREG | 0600, 0), 0);
+	}
+	walk_with(t, &stepping);
+	assert_int_equal(t->entries, 11);
+	assert_true(steps >= 2 * t->entries);
+}
+
 static void test_links_are_not_followed(void **state)
 {
 	struct trip *t = *state;
@@ -339,6 +367,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_order, setup, teardown),
+	    cmocka_unit_test_setup_teardown(test_steps, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_links_are_not_followed, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_deep_tree, setup, teardown),
 	    cmocka_unit_test_setup_teardown(test_paths_too_long, setup, teardown),

@@ -85,6 +85,42 @@ static void test_any_pieces(void **state)
 	}
 }
 
+/* It is checked, and nobody hears of it; a sign of life that repeats itself is none. */
+static void test_signs_of_life(void **state)
+{
+	static const uint64_t steps[] = {1, 2, 700, UINT64_MAX};
+	uint8_t bytes[256];
+	size_t n = 0;
+
+	(void)state;
+	n += put_done(bytes + n, 1);
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		n += put(bytes + n, ENTRY_ALIVE, &steps[i], sizeof(steps[i]));
+		n += put_done(bytes + n, 2 + i);
+	}
+	for (size_t piece = 1; piece <= n; piece++) {
+		struct entry_reader r = {.len = 0};
+		struct seen s = {.count = 0};
+
+		for (size_t at = 0; at < n; at += piece)
+			assert_int_equal(
+			    feed(&r, bytes + at, n - at < piece ? n - at : piece, &s), 0);
+		assert_int_equal(s.count, 5);
+		for (uint64_t i = 0; i < 5; i++)
+			assert_int_equal(s.entries[i].u.done.count, i + 1);
+		assert_int_equal(r.steps, UINT64_MAX);
+	}
+	for (uint64_t i = 0; i <= 9; i++) {
+		struct entry_reader r = {.len = 0};
+		struct seen s = {.count = 0};
+		const uint64_t first = 8;
+
+		n = put(bytes, ENTRY_ALIVE, &first, sizeof(first));
+		n += put(bytes + n, ENTRY_ALIVE, &i, sizeof(i));
+		assert_int_equal(feed(&r, bytes, n, &s), i > first ? 0 : -EBADMSG);
+	}
+}
+
 static void test_refusal_ends_it(void **state)
 {
 	struct entry_reader r = {.len = 0};
@@ -192,6 +228,8 @@ static void test_nonsense_is_refused(void **state)
 	    {{.type = ENTRY_DONE, .size = sizeof(many)}, FIXED(many), "", 0},
 	    {{.type = ENTRY_ITEM, .size = sizeof(item) + 1}, FIXED(item), "p", 1},
 	    {{.type = ENTRY_ITEM, .size = sizeof(item) + 3}, FIXED(item), "plx", 3},
+	    {{.type = ENTRY_ALIVE, .size = 7}, "\1\0\0\0\0\0\0", 7, "", 0},
+	    {{.type = ENTRY_ALIVE, .size = 9}, "\1\0\0\0\0\0\0\0", 8, "x", 1},
 	    {{.type = ENTRY_ITEM, .size = sizeof(item) + 2}, FIXED(item), "\0l", 2},
 	    {{.type = ENTRY_ITEM, .size = sizeof(item) + 2}, FIXED(item), "p\0", 2},
 	    {{.type = ENTRY_ITEM, .size = sizeof(item) + 1}, FIXED(item_reserved), "p", 1},
@@ -233,6 +271,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_any_pieces),
+	    cmocka_unit_test(test_signs_of_life),
 	    cmocka_unit_test(test_refusal_ends_it),
 	    cmocka_unit_test(test_texts_are_found),
 	    cmocka_unit_test(test_nonsense_is_refused),
