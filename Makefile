@@ -49,7 +49,7 @@ SHM_SRC := shm/event.c shm/hist.c shm/index.c shm/lease.c shm/names.c shm/reader
 	shm/segment_validate.c shm/slot.c shm/warm.c
 WIRE_SRC := wire/agent.c wire/api_error.c wire/base64.c wire/control.c wire/entry.c wire/http_chunk.c \
 	wire/http_engine.c wire/http_fields.c wire/http_parse.c wire/http_query.c wire/http_reply.c wire/http_uri.c \
-	wire/json_in.c wire/json_out.c wire/rendezvous.c \
+	wire/json_in.c wire/json_out.c wire/packet.c wire/rendezvous.c \
 	wire/tar_head.c \
 	wire/websocket.c wire/websocket_handshake.c
 DRIVER_SRC := drivers/driver_site.c \
@@ -288,7 +288,7 @@ build/sbx-worker: $(call obj,worker/main.c $(WORKER_SRC) $(DRIVER_SRC) $(CORE_SR
 	$(Q)$(CC) $(PROD_CFLAGS) -static-pie -Wl,--gc-sections -Wl,-z,relro,-z,now -o $@ $^ $(WORKER_LIBS)
 
 # BoxLite's library is loaded into this one at run time: it is not static, and the worker stays so.
-BOXLITE_NEEDS := drivers/boxlite/engine.c drivers/driver_site.c wire/agent.c wire/base64.c $(LIB_SRC)
+BOXLITE_NEEDS := drivers/boxlite/engine.c drivers/driver_site.c wire/agent.c wire/base64.c wire/packet.c $(LIB_SRC)
 
 build/sbx-boxlite: $(call obj,drivers/boxlite/program/main.c $(BOXLITE_SRC) $(BOXLITE_NEEDS))
 	$(call say,LINK)

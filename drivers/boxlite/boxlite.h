@@ -43,7 +43,7 @@ int boxlite_start(const struct driver_site *site, const struct driver_spec *spec
 
 /* Makes sure that no box of that name is there, and no home of it: with a library of its own. 0 or
  * -errno with *err. */
-int boxlite_remove(const struct driver_site *site, const struct place *place,
+int boxlite_remove_box(const struct driver_site *site, const struct place *place,
     const struct driver_options *options, const char *name, struct err *err);
 
 #endif

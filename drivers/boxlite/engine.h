@@ -121,7 +121,7 @@ struct eng_msg {
 const char *eng_type_name(uint32_t type);
 
 /* Sends one message without waiting; fd -1 for none (stays the caller's). 0, -EAGAIN, -EPIPE,
- * -EINVAL or -errno. */
+ * -EMSGSIZE, -EINVAL or -errno. */
 int eng_send(int sock, enum eng_type type, uint64_t seq, const void *body, const void *tail,
     size_t tail_len, int fd);
 

@@ -130,7 +130,7 @@ static void start_undo(struct start *s)
 	link_close(&s->box->link, START_UNDO_MS);
 	fd_close(&s->stream[0]);
 	if (s->recorded &&
-	    boxlite_remove(s->site, &s->place, &s->options, s->spec->name, &why) == 0)
+	    boxlite_remove_box(s->site, &s->place, &s->options, s->spec->name, &why) == 0)
 		(void)record_remove(s->place.records, s->spec->name);
 }
 

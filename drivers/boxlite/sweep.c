@@ -204,7 +204,7 @@ static int remove_box(const struct driver_site *site, const struct driver_option
 	return rc;
 }
 
-int boxlite_remove(const struct driver_site *site, const struct place *place,
+int boxlite_remove_box(const struct driver_site *site, const struct place *place,
     const struct driver_options *options, const char *name, struct err *err)
 {
 	FD_SCOPED int lock = -1;
@@ -248,7 +248,7 @@ int boxlite_cleanup(
 	FAULT_POINT("driver.boxlite.cleanup.killed");
 	if (site->busy)
 		site->busy(site->busy_ctx); /* a server may take its time */
-	if (boxlite_remove(site, &place, &site->options, name, &why) < 0)
+	if (boxlite_remove_box(site, &place, &site->options, name, &why) < 0)
 		return err_set(err, why.code, "clean up after box %s: %s", name, why.text);
 	rc = record_remove(place.records, name);
 	FAULT_POINT("driver.boxlite.cleanup.removed");
