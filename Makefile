@@ -124,6 +124,7 @@ BOXLITE_SRC := \
 	drivers/boxlite/program/shell_file.c \
 	drivers/boxlite/program/shell_run.c \
 	drivers/boxlite/program/start.c \
+	drivers/boxlite/program/take.c \
 	drivers/boxlite/program/text64.c
 WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worker/agent_pipe.c \
 	worker/agent_pour.c worker/arg_limits.c \
@@ -149,7 +150,7 @@ WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worke
 POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_due.c supervisor/pool_lease.c \
 	supervisor/pool_life.c supervisor/pool_made.c supervisor/pool_past.c supervisor/pool_queue.c \
 	supervisor/pool_release.c \
-	supervisor/pool_restore.c supervisor/pool_room.c supervisor/pool_scope.c \
+	supervisor/pool_restore.c supervisor/pool_room.c supervisor/pool_save.c supervisor/pool_scope.c \
 	supervisor/pool_slot.c \
 	supervisor/pool_stock.c \
 	supervisor/pool_timers.c
@@ -178,7 +179,7 @@ SUPERVISOR_SRC := supervisor/access.c supervisor/api_acquire.c supervisor/api_bo
 	supervisor/reconcile.c supervisor/record.c supervisor/restore.c supervisor/routes.c supervisor/service.c \
 	supervisor/settings.c supervisor/spawn.c supervisor/usage.c supervisor/worker_adopt.c supervisor/worker_link.c \
 	supervisor/worker_msg.c supervisor/worker_start.c
-GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_path.c guest/file_pour.c \
+GUEST_SRC := guest/alone.c guest/command.c guest/command_io.c guest/command_plan.c guest/file_path.c guest/file_pour.c \
 	guest/file_read.c guest/file_sync.c guest/file_target.c guest/file_write.c guest/kill.c guest/mux.c \
 	guest/mux_input.c guest/mux_receive.c guest/out.c guest/path.c guest/relay.c guest/shim.c guest/shim_run.c guest/sink.c \
 	guest/stop.c guest/sys_clone.c guest/text.c guest/tree.c guest/users.c \

@@ -2,7 +2,7 @@
  * relay: sbx-guest where its streams are a program's standard input and output that carry text
  * only, as those of a BoxLite box do: what is no UTF-8 would come out as another character.
  *
- *   sbx-guest relay [HELPER]
+ *   sbx-guest relay [HELPER]       (or relay-alone: alone.h)
  *
  * Towards the guest the stream is as always. What the guest sends is base64 (RFC 4648): each piece
  * of it is whole, padding included, and the next follows at once.

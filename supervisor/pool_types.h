@@ -99,6 +99,7 @@ struct pool_box {
 	bool killed;
 	bool dirty;
 	uint32_t waiters; /* acquires waiting for its scope */
+	uint32_t saves;	  /* workers that it has outlived since its last lease */
 	struct pool_due due;
 	uint64_t deadline; /* of the state it is in: boot, check, close, clean */
 	uint64_t state_since;

@@ -127,6 +127,7 @@ static void fill_state(const struct sbxd *s, const struct pool_box *b, struct sl
 static void begin_part(const struct sbxd *s, const struct pool_box *b, struct slot_sup *part)
 {
 	struct shm_header *h = s->seg.header;
+	struct slot_sup before = *part;
 
 	/* A successor takes no generation for real that was not announced. */
 	if (b->generation >= atomic_load_explicit(&h->next_generation, memory_order_relaxed))
@@ -140,6 +141,12 @@ static void begin_part(const struct sbxd *s, const struct pool_box *b, struct sl
 	};
 	if (b->state != SLOT_FREE)
 		fill_making(s, b, part);
+	if (b->flags & SLOT_FLAG_SAVED) { /* its machine is what it was */
+		memcpy(part->name, before.name, sizeof(part->name));
+		memcpy(part->driver, before.driver, sizeof(part->driver));
+		memcpy(part->isolation, before.isolation, sizeof(part->isolation));
+		part->created_wall_ms = before.created_wall_ms;
+	}
 }
 
 /*

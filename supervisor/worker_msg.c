@@ -74,6 +74,8 @@ static void on_booted(struct worker *w, struct ctl_msg *m)
 	log_debug("worker %d: box booted in %llu us", (int)w->pid,
 	    (unsigned long long)(m->body.booted.boot_ns / 1000));
 	take_isolation(w, m->body.booted.isolation);
+	pool_outlives(
+	    w->s->pool, w->slot, w->gen, (m->body.booted.flags & CTL_BOOTED_OUTLIVES) != 0);
 	pool_booted(w->s->pool, now, w->slot, w->gen);
 }
 

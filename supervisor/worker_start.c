@@ -45,6 +45,7 @@ static void fill_boot(const struct sbxd *s, const struct pool_box *b, struct ctl
 	    .boot_timeout_ms = (uint32_t)(c->boot_timeout_ns / NS_PER_MS),
 	    .check_timeout_ms = (uint32_t)(c->health_check_timeout_ns / NS_PER_MS),
 	    .orphan_grace_ms = (uint32_t)(c->orphan_grace_ns / NS_PER_MS),
+	    .flags = b->flags & SLOT_FLAG_SAVED ? CTL_BOOT_TAKE_OVER : 0,
 	    .slots_off = s->seg.header->slots_off,
 	};
 	fill_limits(&c->limits, &boot->limits);

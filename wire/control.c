@@ -74,7 +74,7 @@ _Static_assert(sizeof(shapes) / sizeof(shapes[0]) == CTL_TYPES, "every type has 
 _Static_assert(sizeof(struct ctl_head) == 24, "layout of ctl_head");
 _Static_assert(sizeof(struct ctl_site) == 568, "layout of ctl_site");
 _Static_assert(sizeof(struct ctl_limits) == 64, "layout of ctl_limits");
-_Static_assert(sizeof(struct ctl_boot) == 2184, "layout of ctl_boot");
+_Static_assert(sizeof(struct ctl_boot) == 2192, "layout of ctl_boot");
 _Static_assert(sizeof(struct ctl_conn) == 144, "layout of ctl_conn");
 _Static_assert(sizeof(struct ctl_claim) == 24, "layout of ctl_claim");
 _Static_assert(sizeof(struct ctl_close) == 8, "layout of ctl_close");

@@ -138,6 +138,9 @@ struct ctl_limits {
 	uint64_t file_bytes; /* of one file, up or down */
 };
 
+/* The box is there already: its worker died, and it did not. It is taken over, not made. */
+#define CTL_BOOT_TAKE_OVER 1U
+
 struct ctl_boot {
 	struct ctl_site site;
 	char name[64];	/* box name, sbxd-<instance>-... */
@@ -151,6 +154,8 @@ struct ctl_boot {
 	uint32_t boot_timeout_ms;
 	uint32_t check_timeout_ms;
 	uint32_t orphan_grace_ms;
+	uint32_t flags; /* CTL_BOOT_* */
+	uint32_t reserved;
 	uint64_t slots_off;	     /* where the slot pages begin in the segment */
 	char box_name[CTL_BOX_NAME]; /* its other id; empty: none */
 	char user[CTL_USER]; /* of every command that names none; empty: the guest's default */
@@ -207,9 +212,11 @@ struct ctl_hello {
 	uint32_t state; /* enum ctl_hello_state */
 };
 
+#define CTL_BOOTED_OUTLIVES 1U /* the box lives on when its worker dies */
+
 struct ctl_booted {
 	int32_t box_pid;
-	uint32_t reserved;
+	uint32_t flags; /* CTL_BOOTED_* */
 	uint64_t box_start;
 	uint64_t boot_ns;   /* from CTL_BOOT received to guest agent ready */
 	char isolation[16]; /* of this box; empty: as CTL_PREPARE was answered */

@@ -31,6 +31,11 @@ static const char *boxlite_isolation(const struct driver_box *box)
 	return box->shell ? served[box->remote] : NULL;
 }
 
+static bool boxlite_outlives(const struct driver_box *box)
+{
+	return box->outlives;
+}
+
 /* What has been answered since. Never waits. */
 static void take_answers(struct driver_box *box)
 {
@@ -129,6 +134,7 @@ const struct driver driver_boxlite = {
     .start = boxlite_start,
     .watch_fd = boxlite_watch_fd,
     .isolation = boxlite_isolation,
+    .outlives = boxlite_outlives,
     .kill = boxlite_kill,
     .stats = boxlite_stats,
     .free = boxlite_free,

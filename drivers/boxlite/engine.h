@@ -64,7 +64,8 @@ struct eng_image {
 	uint32_t reserved;
 };
 
-#define ENG_START_HELPER 1U /* the file helper goes into the box, too */
+#define ENG_START_HELPER 1U    /* the file helper goes into the box, too */
+#define ENG_START_TAKE_OVER 2U /* the box is there and runs; its agent is started anew, alone */
 
 struct eng_start {
 	char name[64];
@@ -87,6 +88,7 @@ struct eng_name {
 #define ENG_DONE_RUNNING 2U /* ENG_LOOK: it runs */
 #define ENG_DONE_SHELL 4U   /* ENG_START: sbx-guest could not be had in the box; its shell serves */
 #define ENG_DONE_CUT 8U	    /* ENG_LIST: there were more than could be read */
+#define ENG_DONE_OUTLIVES 16U /* ENG_START: the box can be taken over when its driver dies */
 
 struct eng_done {
 	int32_t code;	 /* errno value, 0 done */

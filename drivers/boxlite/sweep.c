@@ -133,7 +133,7 @@ int boxlite_adopt(const struct driver_site *site, const char *name, struct err *
 /* ---- cleanup ---- */
 
 /* The record is ours, and not a worker's word. */
-static int kill_recorded(const struct place *place, const char *name)
+int boxlite_kill_recorded(const struct place *place, const char *name)
 {
 	FD_SCOPED int pidfd = -1;
 	pid_t pid = 0;
@@ -242,7 +242,7 @@ int boxlite_cleanup(
 	if (!place_in_use(&place))
 		return 0;
 	FAULT_POINT("driver.boxlite.cleanup");
-	rc = kill_recorded(&place, name);
+	rc = boxlite_kill_recorded(&place, name);
 	if (rc < 0)
 		return err_sys(err, -rc, "end the sbx-boxlite of box %s", name);
 	FAULT_POINT("driver.boxlite.cleanup.killed");

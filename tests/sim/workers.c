@@ -107,7 +107,7 @@ void sim_lock_drop(struct sim *s, uint32_t slot, uint32_t who)
 	page->inconsistent = false;
 }
 
-/* recover_slot() of supervisor/perform_clean.c, step by step. False: it cannot be used again, or
+/* perform_recover() of supervisor/perform_clean.c, step by step. False: it cannot be used again, or
  * sbxd crashed in between. */
 bool sim_slot_recover(struct sim *s, uint32_t slot)
 {
