@@ -293,11 +293,11 @@ void pool_worker_gone(
 	if (save) {
 		pool_save(p, now, b);
 		pool_boot_next(p, now);
-		return;
+	} else {
+		(void)pool_act(p, POOL_CLEAN, b);
+		pool_limit(p, b, now + POOL_CLEAN_WAIT);
 	}
-	(void)pool_act(p, POOL_CLEAN, b);
-	pool_limit(p, b, now + POOL_CLEAN_WAIT);
-	pool_room_freed(p, now);
+	pool_room_freed(p, now); /* or its slot was waited for, and does not come free */
 }
 
 void pool_cleaned(

@@ -28,6 +28,7 @@ static void fill_box(struct pool_box *b, uint64_t now, const struct pool_restore
 	(void)strlcpy(b->thread, r->thread, sizeof(b->thread));
 	(void)strlcpy(b->name, r->name, sizeof(b->name));
 	b->flags = r->flags;
+	b->machine = r->machine;
 	b->spec = r->spec;
 	b->source = r->source;
 	b->acquires = r->acquires;

@@ -89,6 +89,7 @@ struct pool_box {
 	uint32_t slot;
 	uint32_t state; /* enum slot_state */
 	uint64_t generation;
+	uint64_t machine; /* the generation that its machine is named by: its first */
 	struct pool_scope *scope; /* NULL while it is stock, and once it is nobody's */
 	uid_t uid;
 	uint32_t flags;	 /* SLOT_FLAG_* */
@@ -189,6 +190,7 @@ struct pool_restored {
 	uint32_t slot;
 	uint32_t state;
 	uint64_t generation;
+	uint64_t machine;
 	uid_t uid;
 	char token[SHM_TOKEN_LEN];
 	uint8_t identity[32];
