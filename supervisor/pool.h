@@ -197,6 +197,9 @@ void pool_stopped(
 /* The box's transport broke (not: a command failed). */
 void pool_box_failed(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, const char *text);
 
+/* After pool_box_failed(): only what drove it has died. It is saved, as one whose worker has. */
+void pool_box_left(struct pool *p, uint32_t slot, uint64_t gen);
+
 /* The worker process has ended; status as waitid() gives it in `text`. A box that outlives it
  * (pool_outlives()) is reserved anew under a new generation, and booted: POOL_SPAWN, with
  * SLOT_FLAG_SAVED; any other is cleaned. */

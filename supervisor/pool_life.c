@@ -50,6 +50,7 @@ void pool_close_box(struct pool *p, uint64_t now, struct pool_box *b, const char
 {
 	if (b->state == SLOT_CLOSING) {
 		b->flags &= ~SLOT_FLAG_SAVED;
+		b->failed = false;
 		return;
 	}
 	stop_box(p, now, b, why);
@@ -260,6 +261,7 @@ void pool_box_failed(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, 
 	before = pool_blame_awaited(p, b);
 	pool_record(p, EVENT_ERROR, b, 0, text);
 	box_lost(p, now, b, text, "box died");
+	b->failed = true;
 	(void)pool_blame(p, before);
 	/* The worker answers its clients and exits by itself. */
 	pool_limit(p, b, now + POOL_FAILED_GRACE);
@@ -286,7 +288,7 @@ void pool_worker_gone(
 		pool_record(p, EVENT_WORKER_CRASH, b, code, text);
 		box_lost(p, now, b, text, "worker crashed");
 		(void)pool_blame(p, before);
-	} else { /* it was killed to be saved; its place may be another's by now */
+	} else { /* it was to be saved before; its place may be another's by now */
 		save = pool_is_saved(b) && !p->shutting_down && pool_room_is_there(p);
 		b->flags &= ~SLOT_FLAG_SAVED;
 	}

@@ -24,19 +24,24 @@ bool pool_is_saved(const struct pool_box *b)
 
 /* Is it worth it? One that was never anybody's has nothing to lose, and a made box has settings
  * that only its first worker was told. */
+static bool is_worth_it(const struct pool *p, const struct pool_box *b)
+{
+	if (p->shutting_down || !(b->flags & SLOT_FLAG_OUTLIVES) || pool_is_made(b))
+		return false;
+	return b->token[0] && b->saves < SAVES_MAX;
+}
+
 bool pool_may_save(const struct pool *p, const struct pool_box *b)
 {
 	bool was_up = b->state == SLOT_ACTIVE || b->state == SLOT_CHECKING || b->state == SLOT_WARM;
 
-	if (p->shutting_down || !(b->flags & SLOT_FLAG_OUTLIVES) || pool_is_made(b))
-		return false;
-	return b->token[0] && b->saves < SAVES_MAX && (was_up || pool_is_saved(b));
+	return is_worth_it(p, b) && (was_up || pool_is_saved(b));
 }
 
 void pool_save(struct pool *p, uint64_t now, struct pool_box *b)
 {
 	b->saves++;
-	b->killed = false;
+	b->killed = b->failed = false;
 	pool_rename_box(p, b);
 	b->flags |= SLOT_FLAG_SAVED;
 	pool_move(p, now, b, SLOT_RESERVED, "its machine outlived its worker");
@@ -66,6 +71,16 @@ void pool_not_saved(struct pool *p, uint64_t now, struct pool_box *b, const char
 {
 	pool_record(p, EVENT_ERROR, b, 0, text);
 	pool_close_box(p, now, b, "it could not be taken over");
+}
+
+void pool_box_left(struct pool *p, uint32_t slot, uint64_t gen)
+{
+	struct pool_box *b = pool_box_current(p, slot, gen);
+
+	if (!b || b->state != SLOT_CLOSING || !b->has_worker || !b->failed || !is_worth_it(p, b))
+		return;
+	b->flags |= SLOT_FLAG_SAVED;
+	pool_touch(p, b);
 }
 
 void pool_outlives(struct pool *p, uint32_t slot, uint64_t gen, bool outlives)

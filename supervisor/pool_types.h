@@ -89,7 +89,7 @@ struct pool_box {
 	uint32_t slot;
 	uint32_t state; /* enum slot_state */
 	uint64_t generation;
-	uint64_t machine; /* the generation that its machine is named by: its first */
+	uint64_t machine;	  /* the generation that its machine is named by: its first */
 	struct pool_scope *scope; /* NULL while it is stock, and once it is nobody's */
 	uid_t uid;
 	uint32_t flags;	 /* SLOT_FLAG_* */
@@ -98,6 +98,7 @@ struct pool_box {
 	bool has_worker;
 	bool adopting; /* its worker was another supervisor's and has not said hello to us yet */
 	bool killed;
+	bool failed; /* it closes because its worker said so, and for no other reason */
 	bool dirty;
 	uint32_t waiters; /* acquires waiting for its scope */
 	uint32_t saves;	  /* workers that it has outlived since its last lease */

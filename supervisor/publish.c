@@ -141,7 +141,8 @@ static void begin_part(const struct sbxd *s, const struct pool_box *b, struct sl
 	};
 	if (b->state != SLOT_FREE)
 		fill_making(s, b, part);
-	if (part->name[0] && !strcmp(part->name, before.name)) { /* another generation of the same machine */
+	if (part->name[0] &&
+	    !strcmp(part->name, before.name)) { /* another generation of the same machine */
 		memcpy(part->driver, before.driver, sizeof(part->driver));
 		memcpy(part->isolation, before.isolation, sizeof(part->isolation));
 		part->created_wall_ms = before.created_wall_ms;

@@ -53,6 +53,7 @@ static const struct packet_shape shapes[] = {
     [CTL_BOX_DIED] = {"box_died", TAIL_NONE, sizeof(struct ctl_failed), FD_NONE, FAILED_TEXTS},
     [CTL_CLOSED] = {"closed", TAIL_NONE, sizeof(struct ctl_failed), FD_NONE, FAILED_TEXTS},
     [CTL_STOPPED] = {"stopped", TAIL_NONE, sizeof(struct ctl_failed), FD_NONE, FAILED_TEXTS},
+    [CTL_LEFT] = {"left", TAIL_NONE, 0, FD_NONE, {{0, 0}}},
     [CTL_PREPARE] = {"prepare", TAIL_STRINGS, sizeof(struct ctl_prepare), FD_ONE, PREPARE_TEXTS},
     [CTL_CLEANUP] = {"cleanup", TAIL_STRINGS, sizeof(struct ctl_cleanup), FD_NONE,
 	{SITE_TEXTS(ctl_cleanup), PACKET_TEXT(ctl_cleanup, name)}},

@@ -49,6 +49,7 @@ static void take_answers(struct driver_box *box)
 			continue;
 		if (box->stopping) {
 			box->stop_code = done->code;
+			box->removed = done->code == 0;
 		} else if (box->asked && done->code == 0) {
 			box->stats.cpu_ns = done->cpu_ns;
 			box->stats.memory_bytes = done->memory_bytes;
@@ -76,6 +77,7 @@ static uint32_t ms_until(uint64_t deadline_ns)
 static int boxlite_kill(struct driver_box *box, uint64_t deadline_ns)
 {
 	uint32_t ms = ms_until(deadline_ns);
+	bool killed = false;
 	int rc;
 
 	if (box->reaped)
@@ -94,10 +96,12 @@ static int boxlite_kill(struct driver_box *box, uint64_t deadline_ns)
 	if (rc < 0)
 		return rc;
 	take_answers(box);
-	rc = link_reap(&box->link);
+	rc = link_reap(&box->link, &killed);
 	if (rc < 0)
 		return rc;
 	box->reaped = true;
+	if (killed && box->outlives && !box->removed)
+		return -EOWNERDEAD;
 	return box->stop_code ? -box->stop_code : 0;
 }
 

@@ -27,6 +27,7 @@ struct driver_box {
 	bool shell;    /* there is no agent in it */
 	bool outlives; /* it lives on without us, and its agent with it */
 	bool remote;
+	bool removed;  /* ENG_STOP was answered, and it is gone */
 	int stop_code; /* what ENG_STOP was answered: 0 or errno */
 	struct driver_stats stats;
 };

@@ -66,6 +66,22 @@ class Saved:
         self.kill_worker()
         self.is_the_same()
 
+    def test_sbx_boxlite_dies(self):
+        """Only what drives the box: its worker says so, and goes."""
+        worker, program = self.d.inspect(self.box)["pid"], self.d.program(self.box)
+        os.kill(program, signal.SIGKILL)
+        wait_for("the worker to be gone", lambda: not start_time(worker))
+        self.is_the_same()
+
+    def test_all_but_the_box_die(self):
+        """One after the other, while nobody supervises."""
+        worker, program = self.d.inspect(self.box)["pid"], self.d.program(self.box)
+        self.d.kill()
+        os.kill(program, signal.SIGKILL)
+        wait_for("the worker to be gone", lambda: not start_time(worker))
+        self.d.start()
+        self.is_the_same()
+
     def test_it_is_saved_before_anybody_asks(self):
         self.kill_worker()
         wait_for("the box to be warm", lambda: self.d.pool()["warm"] == 1)

@@ -343,6 +343,9 @@ void sim_hear(struct sim *s, struct sim_proc *p)
 		s->shadow[p->slot].excuse |= EXCUSE_WORKER;
 		pool_box_failed(s->pool, s->now, p->slot, p->generation, "its stream broke");
 		break;
+	case SAID_LEFT:
+		pool_box_left(s->pool, p->slot, p->generation);
+		break;
 	case SAID_HELLO:
 		on_hello(s, p);
 		break;

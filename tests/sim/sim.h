@@ -105,6 +105,7 @@ enum sim_said {
 	SAID_STOPPED,
 	SAID_NOT_STOPPED,
 	SAID_DIED,
+	SAID_LEFT,
 	SAID_HELLO,
 };
 

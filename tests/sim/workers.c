@@ -269,6 +269,10 @@ static bool step_up(struct sim *s, struct sim_proc *p)
 		if (s->quiet || !sim_rarely(s, 15))
 			return false;
 		say(s, p, SAID_DIED);
+		if (p->outlives && sim_chance(s, 50))
+			say(s, p, SAID_LEFT);
+		else
+			s->pages[p->slot].machine = false;
 		p->state = PROC_ENDING;
 		sim_note(s, "box dies", p->slot, p->generation, 0, "");
 		return true;
