@@ -588,7 +588,7 @@ check-valgrind: check-programs $(CHK)/valgrind_pidfd.so
 # ---- crashes and long runs -----------------------------------------------------------------------------------------
 
 # Each process killed at each fault point that it passes, under load; ROUNDS times. One again: POINT= ROLE= SEED=.
-# DRIVER=boxlite | boxlite-server: with its boxes, over the double of its library.
+# DRIVER=boxlite | boxlite-server | boxlite-detached: with its boxes, over the double of its library.
 ROUNDS ?= 1
 
 .PHONY: crash
@@ -682,7 +682,7 @@ help:
 	@echo "  SAN=address,undefined | SAN=thread   the same with sanitizers (thread: unit tests of shared things)"
 	@echo "make unit | conformance | integ        parts of check; integ TEST=test_run V=1: one file of tests"
 	@echo "make crash ROUNDS=20  processes killed at each fault point under load (one round is part of check);"
-	@echo "  POINT= ROLE= SEED=: one of them again; DRIVER=boxlite | boxlite-server: with that driver's boxes"
+	@echo "  POINT= ROLE= SEED=: one of them again; DRIVER=boxlite | boxlite-server | boxlite-detached: with that driver's boxes"
 	@echo "make soak T=60       thousands of scopes, random kills and reloads for T seconds; SEED= KILLS="
 	@echo "make soak-top T=600 BOXES=1000  sbxtop over so many boxes under load: neither grows nor shows a torn row"
 	@echo "make python-soak     8 Python processes x 8 threads share 20 scopes for 60 s, with random kills; SEED="
