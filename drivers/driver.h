@@ -188,7 +188,7 @@ struct driver {
 
 	/* Worker: ends every process of the box at once and waits until they are gone, at most to
 	 * deadline_ns. 0; -EOWNERDEAD: what drove it has died, the box cannot be reached, and it
-	 * lives on as outlives() has said; or -errno. */
+	 * may live on as outlives() has said; or -errno. */
 	int (*kill)(struct driver_box *box, uint64_t deadline_ns);
 
 	/* Worker, may be NULL: stop and continue a warm box. 0 or -errno. */

@@ -159,8 +159,8 @@ void worker_spawn(struct sbxd *s, const struct pool_box *b, int prepared)
 		publish_now(s, b);
 		rc = worker_send_boot(w, b, &image);
 		FAULT_POINT("sbxd.spawn.ordered");
-		if (rc == 0)
-			return;
+		if (rc == 0 || rc == -EPIPE)
+			return; /* or it has died, and its pidfd will say so */
 		/* A new socket takes one message: it was too long. */
 		(void)snprintf(why, sizeof(why),
 		    "the variables of the box and of its image are too long together: %s",

@@ -101,7 +101,7 @@ static int boxlite_kill(struct driver_box *box, uint64_t deadline_ns)
 		return rc;
 	box->reaped = true;
 	if (killed && box->outlives && !box->removed)
-		return -EOWNERDEAD;
+		box->stop_code = EOWNERDEAD; /* it had no time to remove the box */
 	return box->stop_code ? -box->stop_code : 0;
 }
 

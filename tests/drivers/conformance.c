@@ -30,6 +30,7 @@ static const struct {
     {conformance_lifecycle, 0},
     {conformance_crash, 0},
     {conformance_takeover, 0},
+    {conformance_outlive, 0},
     {conformance_isolation, TARGET_OWN_WORK},
     {conformance_limits, TARGET_OWN_WORK},
     {conformance_image, 0},
