@@ -218,6 +218,36 @@ class Saved:
         self.assertEqual(got["source"], "cold")
         self.assertEqual(self.d.sh(self.box, "test -e /root/mine || echo new"), "new\n")
 
+    def test_another_driver_is_configured(self):
+        """It can make nothing of the box, which is removed by the one that made it."""
+        config = self.library.config(self.server, self.more, **self.options)
+        self.kill_all()
+        try:
+            self.d.write_config(config.replace("driver: boxlite", "driver: namespace").replace("debian:12", "host"))
+            self.d.start()
+            self.is_another()
+            self.assertEqual(self.d.inspect(self.box)["driver"], "namespace")
+            wait_for("all traces to be gone", lambda: not self.d.traces())
+        finally:
+            self.d.stop()
+            self.d.write_config(config)
+            self.d.start()
+
+    def test_detach_is_off_now(self):
+        """What is there is taken over all the same; from then on it goes with its worker."""
+        config = self.library.config(self.server, self.more, **self.options)
+        self.kill_all()
+        try:
+            self.d.write_config(config.replace("detach: true", "detach: false"))
+            self.d.start()
+            self.is_the_same()
+            self.kill_worker()
+            self.is_another()
+        finally:
+            self.d.stop()
+            self.d.write_config(config)
+            self.d.start()
+
     def test_made_boxes_are_not(self):
         r = self.d.post("/v1/boxes", {})
         self.assertEqual(r.status, 201, r)
