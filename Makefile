@@ -50,7 +50,7 @@ SHM_SRC := shm/event.c shm/hist.c shm/index.c shm/lease.c shm/names.c shm/reader
 	shm/segment_validate.c shm/slot.c shm/warm.c
 WIRE_SRC := wire/agent.c wire/api_error.c wire/base64.c wire/control.c wire/entry.c wire/http_chunk.c \
 	wire/http_engine.c wire/http_fields.c wire/http_parse.c wire/http_query.c wire/http_reply.c wire/http_uri.c \
-	wire/json_in.c wire/json_out.c wire/piece.c wire/rendezvous.c \
+	wire/json_in.c wire/json_out.c wire/packet.c wire/piece.c wire/rendezvous.c \
 	wire/tar_head.c \
 	wire/websocket.c wire/websocket_handshake.c
 DRIVER_SRC := drivers/driver_site.c \
@@ -135,6 +135,7 @@ BOXLITE_SRC := \
 	drivers/boxlite/program/shell_file.c \
 	drivers/boxlite/program/shell_run.c \
 	drivers/boxlite/program/start.c \
+	drivers/boxlite/program/take.c \
 	drivers/boxlite/program/text64.c
 WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worker/agent_pipe.c \
 	worker/agent_pour.c worker/arg_limits.c \
@@ -163,7 +164,7 @@ WORKER_SRC := worker/agent_chan.c worker/agent_frame.c worker/agent_link.c worke
 POOL_SRC := supervisor/pool.c supervisor/pool_acquire.c supervisor/pool_due.c supervisor/pool_lease.c \
 	supervisor/pool_life.c supervisor/pool_made.c supervisor/pool_past.c supervisor/pool_queue.c \
 	supervisor/pool_release.c \
-	supervisor/pool_restore.c supervisor/pool_room.c supervisor/pool_scope.c \
+	supervisor/pool_restore.c supervisor/pool_room.c supervisor/pool_save.c supervisor/pool_scope.c \
 	supervisor/pool_slot.c \
 	supervisor/pool_stock.c \
 	supervisor/pool_timers.c
@@ -198,7 +199,7 @@ SUPERVISOR_SRC := supervisor/access.c supervisor/activation.c supervisor/api_acq
 	supervisor/reconcile.c supervisor/record.c supervisor/restore.c supervisor/routes.c supervisor/service.c \
 	supervisor/settings.c supervisor/spawn.c supervisor/usage.c supervisor/worker_adopt.c supervisor/worker_link.c \
 	supervisor/worker_msg.c supervisor/worker_start.c
-GUEST_SRC := guest/command.c guest/command_io.c guest/command_plan.c guest/file_path.c guest/file_pour.c \
+GUEST_SRC := guest/alone.c guest/command.c guest/command_io.c guest/command_plan.c guest/file_path.c guest/file_pour.c \
 	guest/file_read.c guest/file_sync.c guest/file_target.c guest/file_write.c guest/kill.c guest/mux.c \
 	guest/mux_input.c guest/mux_receive.c guest/out.c guest/path.c guest/relay.c guest/relay_pump.c guest/shim.c guest/shim_run.c \
 	guest/sink.c \
@@ -312,7 +313,7 @@ build/sbx-worker: $(call obj,worker/main.c $(WORKER_SRC) $(DRIVER_SRC) $(CORE_SR
 	$(Q)$(CC) $(PROD_CFLAGS) -static-pie -Wl,--gc-sections -Wl,-z,relro,-z,now -o $@ $^ $(WORKER_LIBS)
 
 # BoxLite's library is loaded into this one at run time: it is not static, and the worker stays so.
-BOXLITE_NEEDS := drivers/boxlite/engine.c drivers/driver_site.c wire/agent.c wire/base64.c wire/piece.c $(LIB_SRC)
+BOXLITE_NEEDS := drivers/boxlite/engine.c drivers/driver_site.c wire/agent.c wire/base64.c wire/packet.c wire/piece.c $(LIB_SRC)
 
 build/sbx-boxlite: $(call obj,drivers/boxlite/program/main.c $(BOXLITE_SRC) $(BOXLITE_NEEDS))
 	$(call say,LINK)
@@ -652,7 +653,7 @@ check-valgrind: check-programs $(CHK)/valgrind_elsewhere.so
 # ---- crashes and long runs -----------------------------------------------------------------------------------------
 
 # Each process killed at each fault point that it passes, under load; ROUNDS times. One again: POINT= ROLE= SEED=.
-# DRIVER=boxlite | boxlite-server: with its boxes, over the double of its library.
+# DRIVER=boxlite | boxlite-server | boxlite-detached: with its boxes, over the double of its library.
 ROUNDS ?= 1
 
 .PHONY: crash
@@ -776,7 +777,7 @@ help:
 	@echo "make check-kvm       the qemu driver's suite, and a service, on the /dev/kvm of an emulated host"
 	@echo "  (takes long, not part of check); GROUP=limits: a group of its tests"
 	@echo "make crash ROUNDS=20  processes killed at each fault point under load (one round is part of check);"
-	@echo "  POINT= ROLE= SEED=: one of them again; DRIVER=boxlite | boxlite-server: with that driver's boxes"
+	@echo "  POINT= ROLE= SEED=: one of them again; DRIVER=boxlite | boxlite-server | boxlite-detached: with that driver's boxes"
 	@echo "make soak T=60       thousands of scopes, random kills and reloads for T seconds; SEED= KILLS="
 	@echo "make soak-top T=600 BOXES=1000  sbxtop over so many boxes under load: neither grows nor shows a torn row"
 	@echo "make python-soak     8 Python processes x 8 threads share 20 scopes for 60 s, with random kills; SEED="

@@ -14,7 +14,8 @@
  * When a worker dies its box dies too, by itself and soon: the namespace driver has the kernel kill
  * the box's first process (parent-death signal), and with it all others. So a box is alive only
  * together with its worker, and a new supervisor takes over both or none; cleanup() of a box whose
- * worker is gone finds at most what is already ending.
+ * worker is gone finds at most what is already ending. A driver with outlives() has boxes for which
+ * that does not hold: another worker may take them over.
  *
  * Two janitors of one runtime directory take turns. Each call of one may be cut off by SIGKILL at
  * any point, and is made again then.
@@ -77,6 +78,13 @@ struct driver_spec {
 	int guest;  /* the sbx-guest binary, open for reading */
 	int helper; /* the sbx-files binary, which sbx-guest gets as descriptor 3; -1: none */
 	uint64_t deadline_ns; /* CLOCK_MONOTONIC */
+	/*
+	 * The box is there already, and its worker has died: it is taken over and never made. What
+	 * the dead worker left on the host is ended, what it had running in the box too; files
+	 * stay. -ENOENT: there is no such box any more, or it does not run. Only for a driver with
+	 * outlives().
+	 */
+	bool take_over;
 	/*
 	 * Called once, as soon as the box's first process exists and before it may do anything: so
 	 * that a worker that dies right after it leaves a trace. box_start as proc_start_time().
@@ -196,8 +204,13 @@ struct driver {
 	 */
 	const char *(*why)(struct driver_box *box);
 
+	/* Worker, may be NULL: does this box live on when its worker dies, so that start() in
+	 * another can take it over? */
+	bool (*outlives)(const struct driver_box *box);
+
 	/* Worker: ends every process of the box at once and waits until they are gone, at most to
-	 * deadline_ns. 0 or -errno. */
+	 * deadline_ns. 0; -EOWNERDEAD: what drove it has died, the box cannot be reached, and it
+	 * may live on as outlives() has said; or -errno. */
 	int (*kill)(struct driver_box *box, uint64_t deadline_ns);
 
 	/* Worker, may be NULL: stop and continue a warm box. 0 or -errno. */

@@ -3,7 +3,8 @@
  *
  * Descriptor 0 is the stream from the worker, 1 the stream to it (they may be the same socket), 2
  * is /dev/null, and 3 is the file helper's program, if there is one. If we die the kernel ends
- * the box. `sbx-guest relay` is for streams that carry text only (relay.h).
+ * the box. `sbx-guest relay` is for streams that carry text only (relay.h), `sbx-guest relay-alone`
+ * for one in whose box another ran (alone.h).
  *
  * The order of the start is the order of need: nobody may look into us before HELLO is out, and
  * what HELLO does not need comes after it, while the worker is reading it.
@@ -18,6 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "guest/alone.h"
 #include "guest/mux.h"
 #include "guest/relay.h"
 #include "guest/sys.h"
@@ -91,6 +93,17 @@ static int start(struct guest *g)
 	return 0;
 }
 
+static int enter(struct guest *g, int argc, char **argv)
+{
+	bool alone = !strcmp(argv[1], "relay-alone");
+
+	if (!alone && strcmp(argv[1], "relay") != 0)
+		return -1;
+	if (alone && alone_make(&g->killer.tree) != 0)
+		return -1;
+	return relay_enter(argc > 2 ? argv[2] : NULL);
+}
+
 int main(int argc, char **argv)
 {
 	static struct guest guest;
@@ -98,8 +111,7 @@ int main(int argc, char **argv)
 	const bool machine = vm_is_machine();
 
 	/* To a machine's init the kernel gives what it does not know of its own command line. */
-	if (!machine && argc > 1 &&
-	    (strcmp(argv[1], "relay") != 0 || relay_enter(argc > 2 ? argv[2] : NULL) != 0))
+	if (!machine && argc > 1 && enter(&guest, argc, argv) != 0)
 		return 1;
 
 	guest.pid = getpid();

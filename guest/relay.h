@@ -2,7 +2,7 @@
  * relay: sbx-guest where its streams are a program's standard input and output that carry text
  * only, as those of a BoxLite box do: what is no UTF-8 would come out as another character.
  *
- *   sbx-guest relay [HELPER]
+ *   sbx-guest relay [HELPER]       (or relay-alone: alone.h)
  *
  * Both ways the stream is in pieces that are checked (wire/piece.h), because it may come with
  * holes: then the guest is ended.

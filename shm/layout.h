@@ -269,10 +269,13 @@ struct slot_sup {
 #define SLOT_FLAG_FRESH 16U    /* not used yet */
 #define SLOT_FLAG_STOPPING 32U /* its processes are being ended */
 #define SLOT_FLAG_STOPPED 64U  /* they are; its files are as they were */
+/* Of a box whose machine outlives its worker (boxlite.detach): */
+#define SLOT_FLAG_OUTLIVES 128U /* it does: its worker has said so */
+#define SLOT_FLAG_SAVED 256U	/* its worker died; it waits for one that takes it over */
 #define SLOT_FLAGS_REST (SLOT_FLAG_FRESH | SLOT_FLAG_STOPPING | SLOT_FLAG_STOPPED)
 #define SLOT_FLAGS                                                                      \
 	(SLOT_FLAG_ANONYMOUS | SLOT_FLAG_ADOPTED | SLOT_FLAG_NO_USER | SLOT_FLAG_MADE | \
-	    SLOT_FLAGS_REST)
+	    SLOT_FLAG_OUTLIVES | SLOT_FLAG_SAVED | SLOT_FLAGS_REST)
 
 /* The worker's part of a slot. Written whole, by that slot's worker, under work_seq. */
 struct slot_work {

@@ -30,7 +30,8 @@ static const uint16_t transitions[SLOT_STATES] = {
     [SLOT_CHECKING] = TO(SLOT_ACTIVE) | TO(SLOT_WARM) | TO(SLOT_CLOSING),
     /* to active: the check was skipped */
     [SLOT_WARM] = TO(SLOT_CHECKING) | TO(SLOT_ACTIVE) | TO(SLOT_CLOSING),
-    [SLOT_CLOSING] = TO(SLOT_FREE) | TO(SLOT_QUARANTINED),
+    /* to reserved: its worker is gone, its machine is not: another worker takes it over */
+    [SLOT_CLOSING] = TO(SLOT_FREE) | TO(SLOT_RESERVED) | TO(SLOT_QUARANTINED),
     [SLOT_QUARANTINED] = 0,
 };
 

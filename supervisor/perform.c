@@ -32,6 +32,12 @@ static void tell(struct sbxd *s, const struct pool_action *a, enum ctl_type type
 		worker_tell(s->workers[a->slot], (uint16_t)type, NULL, 0);
 }
 
+/* A box that is to be taken over can be by the driver that made it. */
+static bool is_of_other_driver(const struct sbxd *s, const struct pool_box *b)
+{
+	return (b->flags & SLOT_FLAG_SAVED) && strcmp(s->parts[b->slot].driver, s->driver) != 0;
+}
+
 /* Which box an answer is for travels as its generation: its slot is found by that. */
 static void on_image(struct sbxd *s, uint64_t generation, int prepared, const struct ctl_done *done,
     enum api_error error)
@@ -41,7 +47,9 @@ static void on_image(struct sbxd *s, uint64_t generation, int prepared, const st
 
 	if (!b)
 		return;
-	if (b->state == SLOT_BOOTING && prepared >= 0) {
+	if (b->state == SLOT_BOOTING && prepared >= 0 && is_of_other_driver(s, b)) {
+		pool_boot_failed(s->pool, now, b->slot, generation, "another driver made it");
+	} else if (b->state == SLOT_BOOTING && prepared >= 0) {
 		publish_changed(s); /* the worker finds its slot as it shall be */
 		FAULT_POINT("sbxd.spawn.published");
 		worker_spawn(s, b, prepared);
@@ -54,11 +62,23 @@ static void on_image(struct sbxd *s, uint64_t generation, int prepared, const st
 	pool_worker_gone(s->pool, now, b->slot, generation, 0, "not started"); /* there was none */
 }
 
+/* What the worker before left of the slot is mended; what it left of the box is the next one's. */
+static bool mend_saved(struct sbxd *s, const struct pool_box *b)
+{
+	char why[SHM_ERROR_LEN];
+
+	if (!(b->flags & SLOT_FLAG_SAVED) || perform_recover(s, b->slot, why, sizeof(why)))
+		return true;
+	pool_boot_failed(s->pool, loop_now(s->loop), b->slot, b->generation, why);
+	pool_worker_gone(s->pool, loop_now(s->loop), b->slot, b->generation, 0, why);
+	return false;
+}
+
 static void do_spawn(struct sbxd *s, const struct pool_action *a)
 {
 	const struct pool_box *b = action_box(s, a);
 
-	if (b)
+	if (b && mend_saved(s, b))
 		image_need(s, b->spec.image, on_image, a->generation);
 }
 
@@ -117,6 +137,8 @@ static void do_close(struct sbxd *s, const struct pool_action *a)
 
 	publish_count(s, COUNTER_CLOSES);
 	FAULT_POINT("sbxd.close");
+	if (!action_box(s, a))
+		return; /* its worker ended meanwhile, and the slot is another's */
 	if (s->workers[a->slot])
 		worker_tell(s->workers[a->slot], CTL_CLOSE, &order, sizeof(order));
 	else
@@ -126,6 +148,8 @@ static void do_close(struct sbxd *s, const struct pool_action *a)
 static void do_kill(struct sbxd *s, const struct pool_action *a)
 {
 	FAULT_POINT("sbxd.kill");
+	if (!action_box(s, a))
+		return; /* likewise */
 	if (s->workers[a->slot])
 		worker_kill(s->workers[a->slot]);
 	else

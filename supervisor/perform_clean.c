@@ -19,9 +19,8 @@
 #include "supervisor/sbxd.h"
 #include "wire/rendezvous.h"
 
-/* Takes the scope lock that its dead worker may have held, and makes the slot's page usable again.
- */
-static bool recover_slot(struct sbxd *s, uint32_t slot, char *why, size_t size)
+/* Takes the scope lock that its dead worker may have held, and mends the slot's page. */
+bool perform_recover(struct sbxd *s, uint32_t slot, char *why, size_t size)
 {
 	struct shm_page *page = &s->seg.slots[slot].page;
 	enum scope_lock_result got = scope_lock_try(page, repair_page, &slot);
@@ -55,7 +54,7 @@ static void on_cleaned(
 	(void)strlcpy(why, done->text, sizeof(why));
 	FAULT_POINT("sbxd.cleaned");
 	if (ok)
-		ok = recover_slot(s, slot, why, sizeof(why));
+		ok = perform_recover(s, slot, why, sizeof(why));
 	if (ok)
 		(void)rendezvous_remove(s->runtime_dir, slot); /* or its next worker replaces it */
 	FAULT_POINT("sbxd.recovered");

@@ -62,7 +62,8 @@ const struct pool_rules *pool_rules(const struct pool *p);
  *   checking become warm, stock stays stock, booting and closing go on, with fresh deadlines. Each
  *   carries SLOT_FLAG_ADOPTED until a check proves it. A made box that its creator was told of
  *   stays as it is, and a stop of it is begun anew; one that still boots goes: nobody waits for it.
- * - Without: closing, with POOL_CLEAN; EVENT_WORKER_CRASH is recorded if something was lost.
+ * - Without: closing, with POOL_CLEAN; EVENT_WORKER_CRASH is recorded if something was lost. One
+ *   that outlives its worker is reserved anew, as after pool_worker_gone().
  * - Quarantined stays so.
  *
  * Of two boxes of one scope the one with a lease stays, else the newer; the other is closed.
@@ -181,6 +182,9 @@ void pool_shutdown(struct pool *p, uint64_t now);
 
 void pool_booted(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen);
 void pool_boot_failed(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, const char *text);
+/* Told before pool_booted(): the box's machine lives on when its worker dies, so that another one
+ * can take it over. */
+void pool_outlives(struct pool *p, uint32_t slot, uint64_t gen, bool outlives);
 /* There is nothing to boot: its image is not to be had. */
 void pool_image_failed(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, const char *text);
 void pool_checked(
@@ -193,7 +197,12 @@ void pool_stopped(
 /* The box's transport broke (not: a command failed). */
 void pool_box_failed(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, const char *text);
 
-/* The worker process has ended; status as waitid() gives it in `text`. */
+/* After pool_box_failed(): only what drove it has died. It is saved, as one whose worker has. */
+void pool_box_left(struct pool *p, uint32_t slot, uint64_t gen);
+
+/* The worker process has ended; status as waitid() gives it in `text`. A box that outlives it
+ * (pool_outlives()) is reserved anew under a new generation, and booted: POOL_SPAWN, with
+ * SLOT_FLAG_SAVED; any other is cleaned. */
 void pool_worker_gone(
     struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, int32_t code, const char *text);
 

@@ -47,6 +47,7 @@ void pool_grant(
 	struct pool_action *a;
 
 	b->acquires++;
+	b->saves = 0;
 	b->source = source;
 	b->leased = now;
 	if (b->state != SLOT_ACTIVE) {
@@ -276,7 +277,7 @@ void pool_scope_left(struct pool *p, uint64_t now, struct pool_scope *s)
 {
 	/* A box that is not started yet is wanted by nobody now; one that boots goes on, and
 	 * becomes warm if it can. */
-	if (s->box && s->box->state == SLOT_RESERVED && !is_awaited(s))
+	if (s->box && s->box->state == SLOT_RESERVED && !is_awaited(s) && !pool_is_saved(s->box))
 		pool_close_box(p, now, s->box, "nobody waits for it any more");
 	else
 		pool_scope_advance(p, now, s);

@@ -136,6 +136,7 @@ void pool_touch(struct pool *p, struct pool_box *b);
 
 /* pool_slot.c */
 void pool_name_box(struct pool *p, struct pool_box *b, uint64_t generation);
+void pool_rename_box(struct pool *p, struct pool_box *b);
 struct pool_box *pool_box_current(struct pool *p, uint32_t slot, uint64_t gen);
 struct pool_box *pool_slot_take(struct pool *p);
 void pool_slot_give(struct pool *p, uint64_t now, struct pool_box *b);
@@ -193,6 +194,14 @@ bool pool_order_advance(struct pool *p, uint64_t now, struct pool_scope *s, stru
 void pool_orders_lost(struct pool *p, struct pool_box *b, const char *why);
 void pool_stop_again(struct pool *p, uint64_t now, struct pool_box *b);
 
+/* pool_save.c */
+bool pool_is_saved(const struct pool_box *b);
+bool pool_may_save(const struct pool *p, const struct pool_box *b);
+void pool_save(struct pool *p, uint64_t now, struct pool_box *b);
+void pool_kill_and_save(struct pool *p, uint64_t now, struct pool_box *b, const char *why);
+void pool_saved(struct pool *p, uint64_t now, struct pool_box *b);
+void pool_not_saved(struct pool *p, uint64_t now, struct pool_box *b, const char *text);
+
 /* pool_lease.c */
 struct pool_lease *pool_lease_give(
     struct pool *p, struct pool_box *b, uint64_t id, uint64_t cookie, uint64_t expires);
@@ -208,6 +217,7 @@ uint32_t pool_settle_all(struct pool *p, uint64_t now, bool skip_right, const ch
 void pool_refuse_everybody(struct pool *p, const char *text);
 
 /* pool_room.c */
+bool pool_room_is_there(const struct pool *p);
 bool pool_room_reserve(struct pool *p, uint64_t now, struct pool_waiter *w);
 void pool_room_freed(struct pool *p, uint64_t now);
 void pool_boot(struct pool *p, uint64_t now, struct pool_box *b);

@@ -26,6 +26,7 @@ void pool_park(struct pool *p, uint64_t now, struct pool_box *b, bool skip_right
 /* Its clients' part in it ends. */
 static void end_use(struct pool *p, struct pool_box *b, const char *why)
 {
+	b->flags &= ~SLOT_FLAG_SAVED; /* whoever wants it saved says so afterwards */
 	pool_drop_leases(p, b, why);
 	pool_orders_lost(p, b, why);
 }
@@ -47,8 +48,11 @@ static void stop_box(struct pool *p, uint64_t now, struct pool_box *b, const cha
 
 void pool_close_box(struct pool *p, uint64_t now, struct pool_box *b, const char *why)
 {
-	if (b->state == SLOT_CLOSING)
+	if (b->state == SLOT_CLOSING) {
+		b->flags &= ~SLOT_FLAG_SAVED;
+		b->failed = false;
 		return;
+	}
 	stop_box(p, now, b, why);
 	pool_room_freed(p, now);
 }
@@ -158,6 +162,8 @@ void pool_booted(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen)
 		return;
 	if (pool_is_stock(b))
 		pool_stock_booted(p, now, b);
+	else if (pool_is_saved(b))
+		pool_saved(p, now, b);
 	else
 		box_ready(p, now, b, SOURCE_COLD, "booted, but not wanted any more");
 	pool_boot_next(p, now);
@@ -173,6 +179,11 @@ static void boot_failed(struct pool *p, uint64_t now, uint32_t slot, uint64_t ge
 		return;
 	before = pool_blame_awaited(p, b);
 	note_error(b, text);
+	if (pool_is_saved(b)) {
+		pool_not_saved(p, now, b, text);
+		(void)pool_blame(p, before);
+		return;
+	}
 	pool_record(p, EVENT_BOOT_FAILED, b, 0, text);
 	if (pool_is_stock(b))
 		pool_stock_lost(p, now);
@@ -228,7 +239,7 @@ static void count_lost_boot(struct pool *p, const struct pool_box *b, const char
 static void box_lost(
     struct pool *p, uint64_t now, struct pool_box *b, const char *text, const char *how)
 {
-	bool booted = b->state != SLOT_BOOTING;
+	bool booted = b->state != SLOT_BOOTING || pool_is_saved(b);
 
 	note_error(b, text);
 	end_use(p, b, how);
@@ -250,6 +261,7 @@ void pool_box_failed(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, 
 	before = pool_blame_awaited(p, b);
 	pool_record(p, EVENT_ERROR, b, 0, text);
 	box_lost(p, now, b, text, "box died");
+	b->failed = true;
 	(void)pool_blame(p, before);
 	/* The worker answers its clients and exits by itself. */
 	pool_limit(p, b, now + POOL_FAILED_GRACE);
@@ -261,6 +273,7 @@ void pool_worker_gone(
 {
 	struct pool_box *b = pool_box_current(p, slot, gen);
 	uint64_t before;
+	bool save;
 
 	if (!b || !b->has_worker)
 		return;
@@ -271,13 +284,22 @@ void pool_worker_gone(
 		return;
 	if (b->state != SLOT_CLOSING) {
 		before = pool_blame_awaited(p, b);
+		save = pool_may_save(p, b);
 		pool_record(p, EVENT_WORKER_CRASH, b, code, text);
 		box_lost(p, now, b, text, "worker crashed");
 		(void)pool_blame(p, before);
+	} else { /* it was to be saved before; its place may be another's by now */
+		save = pool_is_saved(b) && !p->shutting_down && pool_room_is_there(p);
+		b->flags &= ~SLOT_FLAG_SAVED;
 	}
-	(void)pool_act(p, POOL_CLEAN, b);
-	pool_limit(p, b, now + POOL_CLEAN_WAIT);
-	pool_room_freed(p, now);
+	if (save) {
+		pool_save(p, now, b);
+		pool_boot_next(p, now);
+	} else {
+		(void)pool_act(p, POOL_CLEAN, b);
+		pool_limit(p, b, now + POOL_CLEAN_WAIT);
+	}
+	pool_room_freed(p, now); /* or its slot was waited for, and does not come free */
 }
 
 void pool_cleaned(

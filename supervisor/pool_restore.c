@@ -28,6 +28,7 @@ static void fill_box(struct pool_box *b, uint64_t now, const struct pool_restore
 	(void)strlcpy(b->thread, r->thread, sizeof(b->thread));
 	(void)strlcpy(b->name, r->name, sizeof(b->name));
 	b->flags = r->flags;
+	b->machine = r->machine;
 	b->spec = r->spec;
 	b->source = r->source;
 	b->acquires = r->acquires;
@@ -62,6 +63,7 @@ static void give_up(struct pool *p, uint64_t now, struct pool_box *b, const char
 {
 	if (b->state == SLOT_CLOSING)
 		return;
+	b->flags &= ~SLOT_FLAG_SAVED;
 	pool_drop_leases(p, b, why);
 	pool_move(p, now, b, SLOT_CLOSING, why);
 	go_on_closing(p, now, b);
@@ -156,16 +158,28 @@ static const struct {
     [SLOT_QUARANTINED] = {restore_nothing, false, false},
 };
 
+/* Through closing, as it would go with its supervisor there. */
+static void save_dead(struct pool *p, uint64_t now, struct pool_box *b, const char *why)
+{
+	pool_drop_leases(p, b, why);
+	if (b->state != SLOT_CLOSING)
+		pool_move(p, now, b, SLOT_CLOSING, why);
+	pool_save(p, now, b);
+}
+
 static void restore_dead(struct pool *p, uint64_t now, struct pool_box *b)
 {
 	static const char lost[] = "its worker died with the supervisor";
 	bool is_loss = restores[b->state].loss;
+	bool save = pool_may_save(p, b);
 
 	if (is_loss) {
 		pool_record(p, EVENT_WORKER_CRASH, b, 0, lost);
 		(void)strlcpy(b->last_error, lost, sizeof(b->last_error));
 	}
-	if (b->state == SLOT_CLOSING)
+	if (save)
+		save_dead(p, now, b, lost);
+	else if (b->state == SLOT_CLOSING)
 		go_on_closing(p, now, b);
 	else
 		give_up(p, now, b, is_loss ? lost : "its supervisor died before it was begun");
@@ -246,6 +260,7 @@ void pool_restored_all(struct pool *p, uint64_t now)
 	}
 	sort_warm(p);
 	pool_stock_trim(p, now);
+	pool_boot_next(p, now); /* those that are saved */
 	pool_look_at_all(p, now);
 }
 
@@ -274,6 +289,7 @@ static struct pool_box *adopting(struct pool *p, uint32_t slot, uint64_t gen)
 /* Who waits for it by now gets it checked, as all that another supervisor made. */
 static void booted_meanwhile(struct pool *p, uint64_t now, struct pool_box *b)
 {
+	b->flags &= ~SLOT_FLAG_SAVED;
 	if (pool_is_stock(b))
 		pool_stock_booted(p, now, b);
 	else
@@ -295,7 +311,7 @@ void pool_adopted(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, boo
 	if (closing)
 		pool_closes_itself(p, now, b, "its worker was closing it");
 	else if (!up && b->state != SLOT_CLOSING)
-		pool_kill_box(p, now, b, "half-made when its supervisor died");
+		pool_kill_and_save(p, now, b, "half-made when its supervisor died");
 	else if (b->state == SLOT_BOOTING)
 		booted_meanwhile(p, now, b);
 	else
@@ -316,7 +332,7 @@ void pool_not_adopted(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen,
 	b->adopting = false;
 	pool_record(p, EVENT_ERROR, b, 0, text);
 	if (!b->killed && b->state != SLOT_QUARANTINED)
-		pool_kill_box(p, now, b, text);
+		pool_kill_and_save(p, now, b, text);
 }
 
 /* ---- the way out ---- */

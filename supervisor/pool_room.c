@@ -62,6 +62,11 @@ static enum room room_in_replicas(struct pool *p, uint64_t now)
 	return counted(p) < p->rules.replicas ? ROOM_YES : room_beyond(p);
 }
 
+bool pool_room_is_there(const struct pool *p)
+{
+	return counted(p) < p->rules.replicas || room_beyond(p) == ROOM_YES;
+}
+
 static bool waits_when_full(const struct pool *p)
 {
 	return p->rules.policy == REPLICA_WAIT || p->rules.policy == REPLICA_BURST;

@@ -18,6 +18,13 @@ void pool_name_box(struct pool *p, struct pool_box *b, uint64_t generation)
 	LIST_INSERT_HEAD(&p->generations[generation & p->hash_mask], b, generation_link);
 }
 
+/* Gives it another one, which is new; its machine keeps its name. */
+void pool_rename_box(struct pool *p, struct pool_box *b)
+{
+	LIST_REMOVE(b, generation_link);
+	pool_name_box(p, b, ++p->generation);
+}
+
 /* A free slot with a new generation, still in state free; NULL when there is none. */
 struct pool_box *pool_slot_take(struct pool *p)
 {
@@ -27,6 +34,7 @@ struct pool_box *pool_slot_take(struct pool *p)
 		return NULL;
 	b = &p->boxes[p->free_slots[--p->free_count]];
 	pool_name_box(p, b, ++p->generation);
+	b->machine = b->generation;
 	return b;
 }
 

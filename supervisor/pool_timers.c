@@ -58,6 +58,11 @@ static void boot_overdue(struct pool *p, uint64_t now, struct pool_box *b)
 {
 	struct pool_scope *s = b->scope;
 
+	if (pool_is_saved(b)) { /* who waits for it waits on, for a new one */
+		pool_record(p, EVENT_ERROR, b, 0, "its taking over timed out");
+		pool_kill_box(p, now, b, "its taking over timed out");
+		return;
+	}
 	pool_record(p, EVENT_BOOT_FAILED, b, 0, "boot timed out");
 	if (pool_is_stock(b))
 		pool_stock_lost(p, now);

@@ -89,6 +89,7 @@ struct pool_box {
 	uint32_t slot;
 	uint32_t state; /* enum slot_state */
 	uint64_t generation;
+	uint64_t machine;	  /* the generation that its machine is named by: its first */
 	struct pool_scope *scope; /* NULL while it is stock, and once it is nobody's */
 	uid_t uid;
 	uint32_t flags;	 /* SLOT_FLAG_* */
@@ -97,8 +98,10 @@ struct pool_box {
 	bool has_worker;
 	bool adopting; /* its worker was another supervisor's and has not said hello to us yet */
 	bool killed;
+	bool failed; /* it closes because its worker said so, and for no other reason */
 	bool dirty;
 	uint32_t waiters; /* acquires waiting for its scope */
+	uint32_t saves;	  /* workers that it has outlived since its last lease */
 	struct pool_due due;
 	uint64_t deadline; /* of the state it is in: boot, check, close, clean */
 	uint64_t state_since;
@@ -188,6 +191,7 @@ struct pool_restored {
 	uint32_t slot;
 	uint32_t state;
 	uint64_t generation;
+	uint64_t machine;
 	uid_t uid;
 	char token[SHM_TOKEN_LEN];
 	uint8_t identity[32];

@@ -75,7 +75,7 @@ static void fill_identity(const struct pool_box *b, struct slot_sup *part)
 static void fill_making(const struct sbxd *s, const struct pool_box *b, struct slot_sup *part)
 {
 	(void)snprintf(part->name, sizeof(part->name), "sbxd-%s-%u-%llx", s->instance, b->slot,
-	    (unsigned long long)b->generation);
+	    (unsigned long long)b->machine);
 	memcpy(part->spec_digest, b->spec.digest, sizeof(part->spec_digest));
 	memcpy(part->image, b->spec.image, sizeof(part->image));
 	(void)strlcpy(part->driver, s->driver, sizeof(part->driver));
@@ -127,6 +127,7 @@ static void fill_state(const struct sbxd *s, const struct pool_box *b, struct sl
 static void begin_part(const struct sbxd *s, const struct pool_box *b, struct slot_sup *part)
 {
 	struct shm_header *h = s->seg.header;
+	struct slot_sup before = *part;
 
 	/* A successor takes no generation for real that was not announced. */
 	if (b->generation >= atomic_load_explicit(&h->next_generation, memory_order_relaxed))
@@ -140,6 +141,12 @@ static void begin_part(const struct sbxd *s, const struct pool_box *b, struct sl
 	};
 	if (b->state != SLOT_FREE)
 		fill_making(s, b, part);
+	if (part->name[0] &&
+	    !strcmp(part->name, before.name)) { /* another generation of the same machine */
+		memcpy(part->driver, before.driver, sizeof(part->driver));
+		memcpy(part->isolation, before.isolation, sizeof(part->isolation));
+		part->created_wall_ms = before.created_wall_ms;
+	}
 }
 
 /*

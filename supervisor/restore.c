@@ -9,6 +9,7 @@
 #include "supervisor/restore.h"
 
 #include <bsd/string.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/fault.h"
@@ -40,12 +41,22 @@ static uint32_t read_leases(
 	return n;
 }
 
+/* A box that was saved once has the name of its first generation still. */
+static uint64_t machine_of(const struct slot_sup *part)
+{
+	const char *last = strrchr(part->name, '-');
+	uint64_t n = last ? strtoull(last + 1, NULL, 16) : 0;
+
+	return n > 0 && n < part->generation ? n : part->generation;
+}
+
 static void fill_restored(uint32_t slot, const struct slot_sup *part, struct pool_restored *r)
 {
 	*r = (struct pool_restored){
 	    .slot = slot,
 	    .state = part->state,
 	    .generation = part->generation,
+	    .machine = machine_of(part),
 	    .uid = part->owner_uid,
 	    .flags = part->flags,
 	    .spec.memory_mib = part->memory_mib,

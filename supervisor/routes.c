@@ -200,6 +200,9 @@ void route_hand_over(struct sbxd *s, struct client *c, const struct route_match 
 		if (b->state == SLOT_CLOSING)
 			(void)fail(
 			    error, API_BOX_DIED, "the box is being closed: %s", b->last_error);
+		else if (b->flags & SLOT_FLAG_SAVED)
+			(void)fail(error, API_WORKER_CRASHED,
+			    "the box's worker ended, and another takes the box over");
 		else
 			(void)fail(
 			    error, API_INVALID_STATE, "the box is %s", slot_state_name(b->state));

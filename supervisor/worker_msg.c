@@ -74,6 +74,8 @@ static void on_booted(struct worker *w, struct ctl_msg *m)
 	log_debug("worker %d: box booted in %llu us", (int)w->pid,
 	    (unsigned long long)(m->body.booted.boot_ns / 1000));
 	take_isolation(w, m->body.booted.isolation);
+	pool_outlives(
+	    w->s->pool, w->slot, w->gen, (m->body.booted.flags & CTL_BOOTED_OUTLIVES) != 0);
 	pool_booted(w->s->pool, now, w->slot, w->gen);
 }
 
@@ -153,6 +155,13 @@ static void on_stopped(struct worker *w, struct ctl_msg *m)
 	pool_stopped(w->s->pool, loop_now(w->s->loop), w->slot, w->gen, f->code == 0, f->text);
 }
 
+static void on_left(struct worker *w, struct ctl_msg *m)
+{
+	(void)m; /* that it came is all */
+	FAULT_POINT("sbxd.left");
+	pool_box_left(w->s->pool, w->slot, w->gen);
+}
+
 typedef void worker_msg_fn(struct worker *w, struct ctl_msg *m);
 
 static worker_msg_fn *const on_message[CTL_TYPES] = {
@@ -167,6 +176,7 @@ static worker_msg_fn *const on_message[CTL_TYPES] = {
     [CTL_BOX_DIED] = on_box_died,
     [CTL_CLOSED] = on_closed,
     [CTL_STOPPED] = on_stopped,
+    [CTL_LEFT] = on_left,
 };
 
 void worker_read(struct worker *w, int batch)

@@ -45,6 +45,7 @@ static void fill_boot(const struct sbxd *s, const struct pool_box *b, struct ctl
 	    .boot_timeout_ms = (uint32_t)(c->boot_timeout_ns / NS_PER_MS),
 	    .check_timeout_ms = (uint32_t)(c->health_check_timeout_ns / NS_PER_MS),
 	    .orphan_grace_ms = (uint32_t)(c->orphan_grace_ns / NS_PER_MS),
+	    .flags = b->flags & SLOT_FLAG_SAVED ? CTL_BOOT_TAKE_OVER : 0,
 	    .slots_off = s->seg.header->slots_off,
 	};
 	fill_limits(&c->limits, &boot->limits);
@@ -158,8 +159,8 @@ void worker_spawn(struct sbxd *s, const struct pool_box *b, int prepared)
 		publish_now(s, b);
 		rc = worker_send_boot(w, b, &image);
 		FAULT_POINT("sbxd.spawn.ordered");
-		if (rc == 0)
-			return;
+		if (rc == 0 || rc == -EPIPE)
+			return; /* or it has died, and its pidfd will say so */
 		/* A new socket takes one message: it was too long. */
 		(void)snprintf(why, sizeof(why),
 		    "the variables of the box and of its image are too long together: %s",

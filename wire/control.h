@@ -67,6 +67,8 @@ enum ctl_type {
 	CTL_BOX_DIED,  /* struct ctl_failed: the transport broke; clients are answered, then exit */
 	CTL_CLOSED,    /* struct ctl_failed: the box is closed (code 0) or how that failed */
 	CTL_STOPPED,   /* struct ctl_failed: no process is left (code 0) or how that failed */
+	CTL_LEFT,      /* no body, after CTL_BOX_DIED: only what drove the box has died, the box is
+			  as it was */
 
 	/* sbxd -> janitor; each is answered by CTL_DONE with the same seq; tail: what the drivers'
 	 * sections of the configuration say, as struct driver_options has it */
@@ -139,6 +141,9 @@ struct ctl_limits {
 	uint64_t file_bytes; /* of one file, up or down */
 };
 
+/* The box is there already: its worker died, and it did not. It is taken over, not made. */
+#define CTL_BOOT_TAKE_OVER 1U
+
 struct ctl_boot {
 	struct ctl_site site;
 	char name[64];	/* box name, sbxd-<instance>-... */
@@ -152,6 +157,8 @@ struct ctl_boot {
 	uint32_t boot_timeout_ms;
 	uint32_t check_timeout_ms;
 	uint32_t orphan_grace_ms;
+	uint32_t flags; /* CTL_BOOT_* */
+	uint32_t reserved;
 	uint64_t slots_off;	     /* where the slot pages begin in the segment */
 	char box_name[CTL_BOX_NAME]; /* its other id; empty: none */
 	char user[CTL_USER]; /* of every command that names none; empty: the guest's default */
@@ -208,9 +215,11 @@ struct ctl_hello {
 	uint32_t state; /* enum ctl_hello_state */
 };
 
+#define CTL_BOOTED_OUTLIVES 1U /* the box lives on when its worker dies */
+
 struct ctl_booted {
 	int32_t box_pid;
-	uint32_t reserved;
+	uint32_t flags; /* CTL_BOOTED_* */
 	uint64_t box_start;
 	uint64_t boot_ns;   /* from CTL_BOOT received to guest agent ready */
 	char isolation[16]; /* of this box; empty: as CTL_PREPARE was answered */

@@ -113,6 +113,7 @@ static int boot_start(struct box *b, uint64_t deadline_ns, int *stream, struct e
 	    .deadline_ns = deadline_ns,
 	    .born = boot_born,
 	    .born_ctx = b,
+	    .take_over = (b->boot.flags & CTL_BOOT_TAKE_OVER) != 0,
 	};
 	int rc;
 
@@ -126,6 +127,9 @@ static int boot_start(struct box *b, uint64_t deadline_ns, int *stream, struct e
 	b->driver = driver_find(b->boot.site.driver);
 	if (!b->driver)
 		return err_set(err, ENOENT, "there is no driver \"%s\"", b->boot.site.driver);
+	if (spec.take_over && !b->driver->outlives)
+		return err_set(err, EOPNOTSUPP, "driver %s has boxes that end with their worker",
+		    b->driver->name);
 	if (FAULT_FAILS("worker.boot.start"))
 		return err_set(err, EIO, "a test wants the boot to fail");
 	rc = b->driver->start(&b->site, &spec, &b->handle, stream, err);
@@ -277,6 +281,8 @@ static void boot_tell(struct box *b)
 	};
 	int rc;
 
+	if (b->driver->outlives && b->driver->outlives(b->handle))
+		booted.flags |= CTL_BOOTED_OUTLIVES;
 	if (b->driver->isolation && b->driver->isolation(b->handle))
 		(void)snprintf(booted.isolation, sizeof(booted.isolation), "%s",
 		    b->driver->isolation(b->handle));

@@ -78,6 +78,9 @@ static void end_kill(struct loop *loop, struct loop_timer *t)
 	box_unlock(b);
 	if (b->end.type == CTL_CLOSED)
 		end_tell(b);
+	else if (rc == -EOWNERDEAD) /* without sbxd nobody hears it; the next one sees no worker */
+		(void)control_link_send(
+		    &b->control, CTL_LEFT, 0, NULL, 0, NULL, 0, -1, CONTROL_NO_WORD);
 	FAULT_POINT("worker.close.told");
 	end_set_timer(b, clock_now_ns() + END_LEAVE_NS, end_leave);
 	box_leave_if_done(b);

@@ -32,6 +32,11 @@ static const char *boxlite_isolation(const struct driver_box *box)
 	return box->shell ? served[box->remote] : NULL;
 }
 
+static bool boxlite_outlives(const struct driver_box *box)
+{
+	return box->outlives;
+}
+
 /* What has been answered since. Never waits. */
 static void take_answers(struct driver_box *box)
 {
@@ -47,6 +52,7 @@ static void take_answers(struct driver_box *box)
 			continue;
 		if (box->stopping) {
 			box->stop_code = done->code;
+			box->removed = done->code == 0;
 		} else if (box->asked && done->code == 0) {
 			box->stats.cpu_ns = done->cpu_ns;
 			box->stats.memory_bytes = done->memory_bytes;
@@ -81,6 +87,7 @@ static uint32_t ms_until(uint64_t deadline_ns)
 static int boxlite_kill(struct driver_box *box, uint64_t deadline_ns)
 {
 	uint32_t ms = ms_until(deadline_ns);
+	bool killed = false;
 	int rc;
 
 	if (box->reaped)
@@ -99,10 +106,12 @@ static int boxlite_kill(struct driver_box *box, uint64_t deadline_ns)
 	if (rc < 0)
 		return rc;
 	take_answers(box);
-	rc = link_reap(&box->link);
+	rc = link_reap(&box->link, &killed);
 	if (rc < 0)
 		return rc;
 	box->reaped = true;
+	if (killed && box->outlives && !box->removed)
+		box->stop_code = EOWNERDEAD; /* it had no time to remove the box */
 	return box->stop_code ? -box->stop_code : 0;
 }
 
@@ -140,6 +149,7 @@ const struct driver driver_boxlite = {
     .watch_fd = boxlite_watch_fd,
     .isolation = boxlite_isolation,
     .why = boxlite_why,
+    .outlives = boxlite_outlives,
     .kill = boxlite_kill,
     .stats = boxlite_stats,
     .free = boxlite_free,

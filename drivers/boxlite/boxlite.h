@@ -25,7 +25,9 @@ struct driver_box {
 	bool stopping; /* ENG_STOP was sent */
 	bool asked;    /* ENG_STATS was sent, and is not answered yet */
 	bool shell;    /* there is no agent in it */
+	bool outlives; /* it lives on without us, and its agent with it */
 	bool remote;
+	bool removed;  /* ENG_STOP was answered, and it is gone */
 	int stop_code; /* what ENG_STOP was answered: 0 or errno */
 	struct driver_stats stats;
 	char why[200]; /* what sbx-boxlite says that the box died of; empty: nothing */
@@ -42,9 +44,12 @@ int boxlite_finish(const struct driver_site *site, struct err *err);
 int boxlite_start(const struct driver_site *site, const struct driver_spec *spec,
     struct driver_box **box, int *stream, struct err *err);
 
+/* Ends the sbx-boxlite that the record of box `name` speaks of, if it lives. 0 or -errno. */
+int boxlite_kill_recorded(const struct place *place, const char *name);
+
 /* Makes sure that no box of that name is there, and no home of it: with a library of its own. 0 or
  * -errno with *err. */
-int boxlite_remove(const struct driver_site *site, const struct place *place,
+int boxlite_remove_box(const struct driver_site *site, const struct place *place,
     const struct driver_options *options, const char *name, struct err *err);
 
 #endif

@@ -67,7 +67,8 @@ struct eng_image {
 	uint32_t reserved;
 };
 
-#define ENG_START_HELPER 1U /* the file helper goes into the box, too */
+#define ENG_START_HELPER 1U    /* the file helper goes into the box, too */
+#define ENG_START_TAKE_OVER 2U /* the box is there and runs; its agent is started anew, alone */
 
 struct eng_start {
 	char name[64];
@@ -90,6 +91,7 @@ struct eng_name {
 #define ENG_DONE_RUNNING 2U /* ENG_LOOK: it runs */
 #define ENG_DONE_SHELL 4U   /* ENG_START: sbx-guest could not be had in the box; its shell serves */
 #define ENG_DONE_CUT 8U	    /* ENG_LIST: there were more than could be read */
+#define ENG_DONE_OUTLIVES 16U /* ENG_START: the box can be taken over when its driver dies */
 
 struct eng_done {
 	int32_t code;	 /* errno value, 0 done */
@@ -124,7 +126,7 @@ struct eng_msg {
 const char *eng_type_name(uint32_t type);
 
 /* Sends one message without waiting; fd -1 for none (stays the caller's). 0, -EAGAIN, -EPIPE,
- * -EINVAL or -errno. */
+ * -EMSGSIZE, -EINVAL or -errno. */
 int eng_send(int sock, enum eng_type type, uint64_t seq, const void *body, const void *tail,
     size_t tail_len, int fd);
 

@@ -117,24 +117,27 @@ int link_open(struct link *l, struct err *err)
 	return 0;
 }
 
-int link_reap(const struct link *l)
+int link_reap(const struct link *l, bool *killed)
 {
-	siginfo_t info;
+	siginfo_t info = {0};
 
 	/* A caller that ignores SIGCHLD has it reaped already. */
 	if (waitid(P_PIDFD, (id_t)l->pidfd, &info, WEXITED | __WALL) < 0 && errno != ECHILD)
 		return -errno;
+	*killed = info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED;
 	return 0;
 }
 
 void link_close(struct link *l, uint32_t wait_ms)
 {
+	bool killed;
+
 	fd_close(&l->control);
 	if (l->pidfd < 0)
 		return;
 	if (proc_wait_gone(l->pidfd, (int)wait_ms) < 0)
 		(void)proc_signal(l->pidfd, SIGKILL);
-	(void)link_reap(l); /* SIGKILL: it ends at once */
+	(void)link_reap(l, &killed); /* SIGKILL: it ends at once */
 	fd_close(&l->pidfd);
 }
 

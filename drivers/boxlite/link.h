@@ -54,7 +54,7 @@ int link_order_name(struct link *l, enum eng_type type, const char *name, uint32
 /* Hangs up and waits until the program is gone; it is killed when it takes longer than wait_ms. */
 void link_close(struct link *l, uint32_t wait_ms);
 
-/* Reaps it, once its pidfd says that it has ended. 0 or -errno. */
-int link_reap(const struct link *l);
+/* Reaps it, once its pidfd says that it has ended. *killed: by a signal. 0 or -errno. */
+int link_reap(const struct link *l, bool *killed);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "drivers/boxlite/boxlite.h"
@@ -48,7 +49,26 @@ static int start_home(struct start *s, struct err *err)
 	    place_image(&s->place, s->spec->image, image) < 0)
 		return err_set(
 		    err, ENAMETOOLONG, "box %s: its home's path is too long", s->spec->name);
-	return place_make_home(image, s->home, err);
+	return s->spec->take_over ? 0 : place_make_home(image, s->home, err);
+}
+
+/* The sbx-boxlite of the dead worker may be on its way out still, with the home locked. */
+static int start_alone(struct start *s, struct err *err)
+{
+	const char *name = s->spec->name;
+	struct stat st;
+	int rc = boxlite_kill_recorded(&s->place, name);
+
+	if (rc < 0)
+		return err_sys(err, -rc, "end the sbx-boxlite of box %s", name);
+	FAULT_POINT("driver.boxlite.alone");
+	rc = record_remove(s->place.records, name);
+	if (rc < 0)
+		return err_sys(err, -rc, "take over the record of box %s", name);
+	s->recorded = true; /* whatever becomes of it, the box is ours */
+	if (!s->place.remote && place_home(&s->place, name, s->home) == 0 && stat(s->home, &st) < 0)
+		return err_sys(err, errno, "take over box %s", name);
+	return 0;
 }
 
 /* Before the box may be there, so that whatever is there of it is found. A record that is there
@@ -77,7 +97,8 @@ static int start_order(struct start *s, struct err *err)
 	    .memory_mib = spec->memory_mib,
 	    .cpus_milli = spec->cpus_milli,
 	    .disk_mib = spec->disk_mib,
-	    .flags = spec->helper >= 0 ? ENG_START_HELPER : 0,
+	    .flags = (spec->helper >= 0 ? ENG_START_HELPER : 0) |
+		     (spec->take_over ? ENG_START_TAKE_OVER : 0),
 	    .time_ms = start_left(s, UINT32_MAX),
 	};
 	struct eng_done done = {0};
@@ -96,6 +117,7 @@ static int start_order(struct start *s, struct err *err)
 	    },
 	    &done, err);
 	s->box->shell = (done.flags & ENG_DONE_SHELL) != 0;
+	s->box->outlives = (done.flags & ENG_DONE_OUTLIVES) != 0;
 	return rc;
 }
 
@@ -106,6 +128,8 @@ static int start_run(struct start *s, struct err *err)
 		     ? 0
 		     : err_set(err, ETIMEDOUT, "the box was to have started already");
 
+	if (rc == 0 && s->spec->take_over)
+		rc = start_alone(s, err);
 	if (rc == 0)
 		rc = start_program(s, err);
 	if (rc == 0)
@@ -130,7 +154,7 @@ static void start_undo(struct start *s)
 	link_close(&s->box->link, START_UNDO_MS);
 	fd_close(&s->stream[0]);
 	if (s->recorded &&
-	    boxlite_remove(s->site, &s->place, &s->options, s->spec->name, &why) == 0)
+	    boxlite_remove_box(s->site, &s->place, &s->options, s->spec->name, &why) == 0)
 		(void)record_remove(s->place.records, s->spec->name);
 }
 

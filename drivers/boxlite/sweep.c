@@ -133,7 +133,7 @@ int boxlite_adopt(const struct driver_site *site, const char *name, struct err *
 /* ---- cleanup ---- */
 
 /* The record is ours, and not a worker's word. */
-static int kill_recorded(const struct place *place, const char *name)
+int boxlite_kill_recorded(const struct place *place, const char *name)
 {
 	FD_SCOPED int pidfd = -1;
 	pid_t pid = 0;
@@ -204,7 +204,7 @@ static int remove_box(const struct driver_site *site, const struct driver_option
 	return rc;
 }
 
-int boxlite_remove(const struct driver_site *site, const struct place *place,
+int boxlite_remove_box(const struct driver_site *site, const struct place *place,
     const struct driver_options *options, const char *name, struct err *err)
 {
 	FD_SCOPED int lock = -1;
@@ -242,13 +242,13 @@ int boxlite_cleanup(
 	if (!place_in_use(&place))
 		return 0;
 	FAULT_POINT("driver.boxlite.cleanup");
-	rc = kill_recorded(&place, name);
+	rc = boxlite_kill_recorded(&place, name);
 	if (rc < 0)
 		return err_sys(err, -rc, "end the sbx-boxlite of box %s", name);
 	FAULT_POINT("driver.boxlite.cleanup.killed");
 	if (site->busy)
 		site->busy(site->busy_ctx); /* a server may take its time */
-	if (boxlite_remove(site, &place, &site->options, name, &why) < 0)
+	if (boxlite_remove_box(site, &place, &site->options, name, &why) < 0)
 		return err_set(err, why.code, "clean up after box %s: %s", name, why.text);
 	rc = record_remove(place.records, name);
 	FAULT_POINT("driver.boxlite.cleanup.removed");

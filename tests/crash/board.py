@@ -29,7 +29,8 @@ def box_is(box):
 
 
 class Board:
-    def __init__(self):
+    def __init__(self, saves=False):
+        self.saves = saves  # a box may carry the mark that an earlier generation of it got
         self.lock = threading.Lock()
         self.answers = collections.Counter()
         self.wrong = []
@@ -107,7 +108,7 @@ def check_mark(board, call, scope, box):
     text = r.body.decode("utf-8", "replace")
     if r.status == 200 and not text.startswith(mark_begin(scope)):
         board.fail(f"WRONG TENANT: the box of {scope} carries {text!r}")
-    elif r.status == 200 and text != mark_text(scope, box) and is_still(call, box):
+    elif r.status == 200 and text != mark_text(scope, box) and not board.saves and is_still(call, box):
         board.fail(f"the box of {scope} carries {text!r} instead of {mark_text(scope, box)!r}")
     elif r.status == 404 and marked and is_still(call, box):
         board.fail(f"the box of {scope}, generation {box['generation']}, lost its file: {r}")

@@ -5,7 +5,9 @@ from boxlite import Library
 
 class Namespace:
     name = "namespace"
+    target = "namespace"
     roles = ()  # of its own programs
+    saves = False  # boxes outlive their workers
 
     def __init__(self):
         self.settings = {}
@@ -27,12 +29,14 @@ class Boxlite(Namespace):
     """Over the double of its library (tests/drivers/fake_boxlite)."""
 
     name = "boxlite"
+    target = "boxlite"
     roles = ("boxlite",)
     server = False
+    options = {}
 
     def __init__(self):
         self.library = Library()
-        driver, image, options = self.library.config(self.server).splitlines()
+        driver, image, options = self.library.config(self.server, **self.options).splitlines()
         self.settings = dict(line.split(": ", 1) for line in (driver, image, options))
         self.env = {"SBX_TEST_KVM": "/dev/null"}
 
@@ -49,7 +53,16 @@ class Boxlite(Namespace):
 class BoxliteServer(Boxlite):
     """Its boxes are a server's: nothing ends them but who removes them."""
 
+    target = "boxlite-server"
     server = True
 
 
-DRIVERS = {"namespace": Namespace, "boxlite": Boxlite, "boxlite-server": BoxliteServer}
+class BoxliteDetached(Boxlite):
+    """Its boxes outlive their workers, and are saved."""
+
+    target = "boxlite-detached"
+    options = {"detach": "true"}
+    saves = True
+
+
+DRIVERS = {"namespace": Namespace, "boxlite": Boxlite, "boxlite-server": BoxliteServer, "boxlite-detached": BoxliteDetached}

@@ -1,6 +1,6 @@
 """Kills each process at each fault point that it passes, under load, and looks whether everything is as specified afterwards.
 
-  make crash [ROUNDS=20] [DRIVER=namespace|boxlite|boxlite-server] [POINT=name] [ROLE=sbxd|worker|janitor|boxlite] [SEED=n]
+  make crash [ROUNDS=20] [DRIVER=namespace|boxlite|boxlite-server|boxlite-detached] [POINT=name] [ROLE=sbxd|worker|janitor|boxlite] [SEED=n]
 """
 
 import argparse
@@ -37,7 +37,7 @@ class Bench:
     def __init__(self, pts, seed, holds, driver):
         self.service = Service(settings_text(SETTINGS), {**pts.env(), **driver.env}, holds=holds, driver=driver)
         self.points = pts
-        self.board = Board()
+        self.board = Board(driver.saves)
         self.baseline = Baseline(self.service)
         self.load = Load(self.service, self.board, seed)
         self.holders = Holders(self.service, self.board)
@@ -232,7 +232,7 @@ def report_failure(bench, row, wrong, seed):
     print(f"FAILED {row.point} {row.role}, after {row.stimulus}:")
     for text in wrong[:12] + bench.close():
         print(f"    {text[:400]}")
-    print(f"    log: {os.path.relpath(log, ROOT)}; again: make crash POINT='{row.point}' ROLE={row.role} SEED={seed} DRIVER={bench.service.driver.name}", flush=True)
+    print(f"    log: {os.path.relpath(log, ROOT)}; again: make crash POINT='{row.point}' ROLE={row.role} SEED={seed} DRIVER={bench.service.driver.target}", flush=True)
 
 
 def choose(reached, args):
@@ -267,7 +267,7 @@ def main():
 
 
 def everything(driver, args, began):
-    names = points.find(driver.name)
+    names = points.find(driver.name, driver.saves)
     reached, wrong = survey(names, args.seed, driver)
     never = sorted(set(names) - {point for point, _ in reached}) if IS_ROOT else []  # some are for root's cgroups only
     wrong += [f"no process ever passes {name}: the load must lead there" for name in never]

@@ -18,20 +18,24 @@ ELSEWHERE = re.compile(r"(worker\.(park|roused)|image\.template\..*)$")
 STORE = re.compile(r"(sbxd\.)?image\.")
 
 
+# Of boxes that outlive their workers.
+SAVED = re.compile(r"(driver\.boxlite\.alone|boxlite\.taken|sbxd\.left)$")
+
+
 def driver_of(name):
     """The driver whose point it is (`driver.boxlite.born`, or of its own program, `boxlite.remove`), or None."""
     folders = [os.path.basename(os.path.dirname(path)) for path in glob.glob(f"{ROOT}/drivers/*/")]
     return next((d for d in folders if d != "image" and name.startswith((f"driver.{d}.", f"{d}."))), None)
 
 
-def find(driver="namespace"):
+def find(driver="namespace", saves=False):
     """Names of the fault points that a service with that driver can pass, sorted: new ones enter by themselves."""
     names = set()
     for folder in SOURCES:
         for path in glob.glob(f"{ROOT}/{folder}/**/*.[ch]", recursive=True):
             names.update(re.findall(r'\bFAULT_(?:POINT|FAILS)\("([^"]+)"\)', slurp(path)))
     return sorted(name for name in names if driver_of(name) in (None, driver) and not ELSEWHERE.match(name) and
-                  not (driver == "boxlite" and STORE.match(name)))
+                  not (driver == "boxlite" and STORE.match(name)) and (saves or not SAVED.match(name)))
 
 
 def roles(name):

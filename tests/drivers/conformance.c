@@ -32,6 +32,7 @@ static const struct {
     {"lifecycle", conformance_lifecycle, 0},
     {"crash", conformance_crash, 0},
     {"takeover", conformance_takeover, 0},
+    {"outlive", conformance_outlive, 0},
     {"isolation", conformance_isolation, TARGET_OWN_WORK},
     {"limits", conformance_limits, TARGET_OWN_WORK},
     {"image", conformance_image, 0},

@@ -8,6 +8,7 @@
 int conformance_lifecycle(void);
 int conformance_crash(void);
 int conformance_takeover(void);
+int conformance_outlive(void);
 int conformance_isolation(void);
 int conformance_limits(void);
 int conformance_image(void);

@@ -155,7 +155,7 @@ static void test_janitor_dies_while_cleaning(void **state)
 		faults_arm_kill(f->driver->name, f->target->steps->cleaning[i]);
 		if (!was_killed(fixture_wait(fixture_fork(f, b, janitor_cleans))))
 			fail_msg("step %s was not reached", f->target->steps->cleaning[i]);
-		assert_int_equal(f->driver->kill(b->box, patience_soon()), 0);
+		fixture_box_kill(f, b);
 		f->driver->free(b->box);
 		fd_close(&b->stream);
 		assert_cleaned(f, b, 0, 0);

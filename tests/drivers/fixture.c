@@ -193,11 +193,20 @@ void fixture_box_start(struct fixture *f, struct fixture_box *b)
 	assert_int_equal(agent_client_hello(&b->client, patience_ms()), 0);
 }
 
+void fixture_box_kill(struct fixture *f, struct fixture_box *b)
+{
+	bool outlives = f->driver->outlives && f->driver->outlives(b->box);
+	int rc = f->driver->kill(b->box, patience_soon());
+
+	if (rc != 0 && !(outlives && rc == -EOWNERDEAD))
+		fail_msg("kill: %s", strerror(-rc));
+}
+
 void fixture_box_end(struct fixture *f, struct fixture_box *b)
 {
 	struct err err = {0};
 
-	assert_int_equal(f->driver->kill(b->box, patience_soon()), 0);
+	fixture_box_kill(f, b);
 	f->driver->free(b->box);
 	if (f->driver->cleanup(&f->site, b->name, b->born->pid, b->born->start, &err) < 0)
 		fail_msg("cleanup: %s", err.text);

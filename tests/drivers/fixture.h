@@ -60,6 +60,10 @@ void fixture_box_free(struct fixture_box *b);
 /* Starts it and waits for HELLO; asserts that both work. */
 void fixture_box_start(struct fixture *f, struct fixture_box *b);
 
+/* Kills it; asserts that it is dead, or was left by what drove it, whose end was somebody else's
+ * doing: then cleanup() removes it, or has. */
+void fixture_box_kill(struct fixture *f, struct fixture_box *b);
+
 /* Kills, cleans up, and frees it; asserts that it works and leaves nothing. */
 void fixture_box_end(struct fixture *f, struct fixture_box *b);
 

@@ -261,7 +261,7 @@ static void clean_at_once(struct fixture *f, struct fixture_box *b)
 	(void)close(gate[0]);
 	b->stream = stream;
 	assert_refuses(&f->site, b->name, ESRCH);
-	assert_int_equal(f->driver->kill(b->box, patience_soon()), 0);
+	fixture_box_kill(f, b);
 	f->driver->free(b->box);
 	fixture_box_free(b);
 	host_state_take(&f->site, &now);

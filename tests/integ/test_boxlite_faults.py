@@ -12,6 +12,9 @@ from harness import slurp, wait_for
 CODES = ("Internal", "NotFound", "AlreadyExists", "InvalidState", "InvalidArgument", "Config", "Storage", "Image", "Network",
          "Execution", "Stopped", "Engine", "Unsupported", "Database", "Portal", "Rpc", "RpcTransport", "Metadata",
          "UnsupportedEngine", "ResourceExhausted", "SessionReaped")
+# What they mean, stated once more: the box is there no more; the same call may do better a moment later.
+GONE = ("NotFound", "Stopped", "Engine", "Portal", "SessionReaped")
+AGAIN = ("Network", "Database", "RpcTransport", "ResourceExhausted")
 
 
 class Start(unittest.TestCase):
@@ -181,6 +184,39 @@ class Wrong:
                 self.assertEqual(self.d.request("DELETE", f"/v1/boxes/{box}?force=true").status, 204)
                 self.library.tell()
                 self.await_nothing()
+        self.works()
+
+    def test_each_code_when_the_agent_is_brought(self):
+        """What may pass is tried again; a box that is gone is given up; else the box's own shell serves."""
+        for op in ("copy_into", "exec"):
+            for code in CODES:
+                with self.subTest(op=op, code=code):
+                    self.one_code(op, code)
+        self.works()
+
+    def one_code(self, op, code):
+        knobs = self.once(f"{op}:fail={code}" if op == "copy_into" else f"{op}:refuse={code}")
+        if code in GONE:
+            self.fails(knobs, code)
+            return
+        before = len(self.d.log())
+        self.library.tell(knobs)
+        box = self.d.acquire("w", f"{op}{code}")["box_id"]
+        self.assertEqual(slurp(f"{self.library.dir}/once"), "0")
+        self.assertEqual(self.d.inspect(box)["isolation"].endswith("/sh"), code not in AGAIN)
+        self.assertEqual(f"{code}: " in self.d.log()[before:], code not in AGAIN)
+        self.assertEqual(self.d.sh(box, "echo well"), "well\n")
+        self.assertEqual(self.d.request("DELETE", f"/v1/boxes/{box}?force=true").status, 204)
+
+    def test_each_code_when_a_box_is_removed(self):
+        """Whatever the library says, it is gone in the end: by another try, or by the janitor's."""
+        for code in CODES:
+            with self.subTest(code=code):
+                box = self.d.acquire("w", code)["box_id"]
+                self.library.tell(self.once(f"remove:fail={code}"))
+                self.assertEqual(self.d.request("DELETE", f"/v1/boxes/{box}?force=true", timeout=120).status, 204)
+                self.await_nothing()
+                self.assertEqual(slurp(f"{self.library.dir}/once"), "0")
         self.works()
 
     def test_slow_is_not_wrong(self):

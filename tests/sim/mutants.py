@@ -164,8 +164,8 @@ MUTANTS = [
 
     # ---- boxes on their way out ----
     ("a skipped repair: a dead worker's slot is free at once", "pool_life.c",
-     "\t(void)pool_act(p, POOL_CLEAN, b);\n\tpool_limit(p, b, now + POOL_CLEAN_WAIT);\n\tpool_room_freed(p, now);\n",
-     "\tpool_cleaned(p, now, slot, gen, true, \"\");\n"),
+     "\t} else {\n\t\t(void)pool_act(p, POOL_CLEAN, b);\n\t\tpool_limit(p, b, now + POOL_CLEAN_WAIT);\n",
+     "\t} else {\n\t\tpool_cleaned(p, now, slot, gen, true, \"\");\n\t\treturn;\n"),
     ("a skipped repair: a slot whose cleanup failed is used again", "pool_life.c",
      "\tif (!ok) {\n\t\tpool_quarantine(p, now, b, text);", "\tif (!ok && !text) {\n\t\tpool_quarantine(p, now, b, text);"),
     ("a slot is cleaned while its worker lives", "pool_life.c",
@@ -196,7 +196,7 @@ MUTANTS = [
     ("a stale generation is accepted", "pool_slot.c",
      "if (!b || b->state == SLOT_FREE || b->generation != gen)", "if (!b || b->state == SLOT_FREE || !gen)"),
     ("a generation is given twice", "pool_slot.c",
-     "pool_name_box(p, b, ++p->generation);", "pool_name_box(p, b, p->generation);"),
+     "pool_name_box(p, b, ++p->generation);\n\tb->machine", "pool_name_box(p, b, p->generation);\n\tb->machine"),
     ("what a worker says of a state that is over counts", "pool_life.c",
      "\tif (!b || b->state != SLOT_CHECKING)\n\t\treturn;\n", "\tif (!b || b->state == SLOT_CLOSING || !b->scope)\n\t\treturn;\n"),
 
@@ -210,7 +210,7 @@ MUTANTS = [
     ("a half-made box is taken for well", "pool_restore.c",
      "else if (!up && b->state != SLOT_CLOSING)", "else if (!up && b->state == SLOT_BOOTING && closing)"),
     ("who says no hello is not killed", "pool_restore.c",
-     "\t\tpool_kill_box(p, now, b, text);\n}", "\t\tpool_touch(p, b);\n}"),
+     "\t\tpool_kill_and_save(p, now, b, text);\n}", "\t\tpool_touch(p, b);\n}"),
     ("the warm list begins in the order of slots", "pool_restore.c",
      "\tsort_warm(p);\n", ""),
     ("a closed box is not told to close when its worker says hello", "pool_restore.c",
@@ -244,4 +244,25 @@ MUTANTS = [
      "if (at == CLOCK_NEVER || (pos && d->at <= at))", "if (at == CLOCK_NEVER || pos)"),
     ("a state changes and is not published", "pool.c",
      "\tb->state_since = now;\n\tpool_touch(p, b);\n", "\tb->state_since = now;\n"),
+
+    # ---- boxes that are saved ----
+    ("a saved box takes a place that another has got", "pool_life.c",
+     "!p->shutting_down && pool_room_is_there(p);", "!p->shutting_down;"),
+    ("a saved box keeps its generation", "pool_save.c", "\tpool_rename_box(p, b);\n", ""),
+    ("a saved box is given without a check", "pool_save.c",
+     "pool_park(p, now, b, false, \"taken over from a dead worker\");",
+     "b->flags &= ~SLOT_FLAG_ADOPTED;\n\tpool_park(p, now, b, true, \"taken over from a dead worker\");"),
+    ("who waits for a saved box is refused when it cannot be had", "pool_save.c",
+     "\tpool_close_box(p, now, b, \"it could not be taken over\");\n",
+     "\tpool_close_box(p, now, b, \"it could not be taken over\");\n"
+     "\tif (b->scope)\n\t\tpool_scope_refuse_all(p, b->scope, API_INTERNAL, text);\n"),
+    ("who waits for a saved box waits for ever", "pool_save.c",
+     "\tif (b->scope)\n\t\tpool_scope_advance(p, now, b->scope);\n", ""),
+    ("a saved box of nobody's is closed while it waits for a permit", "pool_acquire.c",
+     " && !is_awaited(s) && !pool_is_saved(s->box))", " && !is_awaited(s))"),
+    ("a successor boots what it saves only when something else happens", "pool_restore.c",
+     "\tpool_boot_next(p, now); /* those that are saved */\n", ""),
+    ("a saved box whose slot was waited for tells nobody", "pool_life.c",
+     "\tpool_room_freed(p, now); /* or its slot was waited for, and does not come free */\n",
+     "\tif (!save)\n\t\tpool_room_freed(p, now);\n"),
 ]

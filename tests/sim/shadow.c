@@ -203,7 +203,16 @@ static void check_closing(struct sim *s, const struct pool_action *a)
 	if (a->from == SLOT_WARM && !excuse)
 		SIM_CHECK(s, sim_scope_is_wanted(s, b->uid, b->token),
 		    "a warm box is closed for a reason");
+	if (a->from == SLOT_RESERVED && s->shadow[a->slot].adopted && !excuse)
+		SIM_CHECK(s, sim_scope_is_wanted(s, b->uid, b->token),
+		    "a saved box needs nobody who waits for it");
 	sim_leases_of_box_end(s, a->slot, a->generation);
+}
+
+/* Its worker is gone, its machine is not. */
+static bool is_saved(const struct pool_action *a)
+{
+	return a->from == SLOT_CLOSING && a->to == SLOT_RESERVED;
 }
 
 static void enter(struct sim *s, const struct pool_action *a, const struct pool_box *b)
@@ -225,10 +234,22 @@ static void enter(struct sim *s, const struct pool_action *a, const struct pool_
 	}
 	if (a->to == SLOT_WARM)
 		v->parked = s->now;
-	if (a->to == SLOT_FREE || a->to == SLOT_RESERVED)
-		v->adopted = false;
+	if (a->to == SLOT_FREE ||
+	    a->to == SLOT_RESERVED) /* a saved one is proven before it is given */
+		v->adopted = is_saved(a);
 	v->state = a->to;
 	v->since = s->now;
+}
+
+/* It has the place that it had, or one that is free. */
+static void check_saved(struct sim *s, const struct pool_action *a, const struct pool_box *b)
+{
+	const struct sim_shadow *v = &s->shadow[a->slot];
+
+	SIM_CHECK(s, s->workers[a->slot] == SIM_NOBODY, "a box is saved when its worker is gone");
+	SIM_CHECK(s, !v->made && b->token[0], "stock and made boxes are not saved");
+	SIM_CHECK(s, v->since == s->now || sim_counted(s) < sim_cap(s),
+	    "a saved box takes no place that another has got");
 }
 
 static void check_state(struct sim *s, const struct pool_action *a)
@@ -239,13 +260,17 @@ static void check_state(struct sim *s, const struct pool_action *a)
 	SIM_CHECK(s, a->slot < s->rules.slots, "a slot is one of the table's");
 	b = pool_box_at(s->pool, a->slot);
 	SIM_CHECK(s, v->state == a->from, "states follow each other");
-	SIM_CHECK(s, v->generation == 0 || v->generation == a->generation,
-	    "a slot keeps its generation until it is free");
+	SIM_CHECK(s,
+	    v->generation == 0 || v->generation == a->generation ||
+		(is_saved(a) && v->generation < a->generation),
+	    "a slot keeps its generation until it is free, or saved");
 	SIM_CHECK(s, slot_transition_allowed(a->from, a->to), "a transition is in the table");
 	SIM_CHECK(s,
 	    !v->made || (a->to != SLOT_WARM && a->to != SLOT_CHECKING && a->to != SLOT_STOCK),
 	    "a made box is never parked, nor given to anybody else");
-	if (a->to == SLOT_RESERVED)
+	if (is_saved(a))
+		check_saved(s, a, b);
+	else if (a->to == SLOT_RESERVED)
 		check_reserved(s, a, !b->token[0]);
 	if (a->to == SLOT_BOOTING)
 		SIM_CHECK(s, sim_shadow_count(s, SLOT_BOOTING) < s->rules.max_boots,
@@ -390,8 +415,10 @@ void sim_shadow_granted(struct sim *s, const struct pool_action *a, const struct
 		(p->uid == r->uid && !memcmp(p->identity, r->id.digest, sizeof(p->identity))),
 	    "what somebody has used is never given to another");
 	p->touched = true;
-	p->uid = r->uid;
+	s->pages[a->slot].owned = true;
+	p->uid = s->pages[a->slot].uid = r->uid;
 	memcpy(p->identity, r->id.digest, sizeof(p->identity));
+	memcpy(s->pages[a->slot].identity, r->id.digest, sizeof(p->identity));
 	SIM_CHECK(s, (a->source == SOURCE_ACTIVE) == has_leases(s, a),
 	    "a box that is in use is shared, and no other");
 	if (a->source == SOURCE_WARM || a->source == SOURCE_PREWARMED)

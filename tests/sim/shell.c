@@ -65,6 +65,7 @@ static void spawn_worker(struct sim *s, const struct pool_box *b)
 	p = sim_proc_spawn(s, slot, b->generation);
 	s->workers[slot] = sim_proc_number(s, p);
 	s->greeted[slot] = true;
+	p->takes_over = (b->flags & SLOT_FLAG_SAVED) != 0;
 	if (b->token[0]) {
 		p->touched = true;
 		p->uid = b->uid;
@@ -95,10 +96,26 @@ void sim_image_ready(struct sim *s, uint32_t slot, bool ok)
 	pool_worker_gone(s->pool, s->now, slot, gen, 0, "not started");
 }
 
+/* mend_saved() of perform.c, in vain. */
+static void not_mended(struct sim *s, const struct pool_action *a)
+{
+	if (!s->alive)
+		return;
+	s->shadow[a->slot].excuse |= EXCUSE_WORKER;
+	pool_boot_failed(s->pool, s->now, a->slot, a->generation, "its lock cannot be had");
+	pool_worker_gone(s->pool, s->now, a->slot, a->generation, 0, "not started");
+}
+
 static void do_spawn(struct sim *s, const struct pool_action *a)
 {
-	if (!action_box(s, a))
+	const struct pool_box *b = action_box(s, a);
+
+	if (!b)
 		return;
+	if ((b->flags & SLOT_FLAG_SAVED) && !sim_slot_recover(s, a->slot)) {
+		not_mended(s, a);
+		return;
+	}
 	s->images[a->slot] = (struct sim_pending){.pending = true, .generation = a->generation};
 	if (s->quiet || !sim_chance(s, 20))
 		sim_image_ready(s, a->slot, s->quiet || !sim_rarely(s, 10));
@@ -136,7 +153,7 @@ void sim_cleaned(struct sim *s, uint32_t slot, bool ok)
 	s->cleans[slot].pending = false;
 	sim_note(s, "janitor", slot, gen, 0, ok ? "all is clean" : "cannot clean up");
 	if (ok)
-		s->pages[slot].remains = false;
+		s->pages[slot].remains = s->pages[slot].machine = s->pages[slot].owned = false;
 	ok = ok && sim_slot_recover(s, slot);
 	if (s->alive)
 		pool_cleaned(s->pool, s->now, slot, gen, ok, ok ? "" : "its mounts are busy");
@@ -156,7 +173,7 @@ static void do_clean(struct sim *s, const struct pool_action *a)
 	    .stuck = !s->quiet && sim_rarely(s, 5),
 	    .generation = a->generation,
 	};
-	if (s->table[a->slot].part.generation != a->generation)
+	if (s->table[a->slot].part.machine != pool_box_at(s->pool, a->slot)->machine)
 		clean_unborn(s, a); /* never published: never started */
 }
 
@@ -301,6 +318,7 @@ void sim_hear(struct sim *s, struct sim_proc *p)
 	SIM_CHECK(s, known, "a worker with a box is known to every supervisor");
 	switch (what) {
 	case SAID_BOOTED:
+		pool_outlives(s->pool, p->slot, p->generation, p->outlives);
 		pool_booted(s->pool, s->now, p->slot, p->generation);
 		break;
 	case SAID_FAILED:
@@ -325,6 +343,9 @@ void sim_hear(struct sim *s, struct sim_proc *p)
 		s->shadow[p->slot].excuse |= EXCUSE_WORKER;
 		pool_box_failed(s->pool, s->now, p->slot, p->generation, "its stream broke");
 		break;
+	case SAID_LEFT:
+		pool_box_left(s->pool, p->slot, p->generation);
+		break;
 	case SAID_HELLO:
 		on_hello(s, p);
 		break;
@@ -338,7 +359,7 @@ void sim_reap(struct sim *s, struct sim_proc *p)
 	p->used = false;
 	s->workers[p->slot] = SIM_NOBODY;
 	s->shadow[p->slot].excuse |= EXCUSE_WORKER;
-	if (s->shadow[p->slot].state == SLOT_BOOTING)
+	if (s->shadow[p->slot].state == SLOT_BOOTING && !p->takes_over)
 		sim_boot_lost(s, p->slot);
 	pool_worker_gone(s->pool, s->now, p->slot, p->generation, 9, "killed by signal 9");
 	sim_settle(s);

@@ -105,6 +105,7 @@ enum sim_said {
 	SAID_STOPPED,
 	SAID_NOT_STOPPED,
 	SAID_DIED,
+	SAID_LEFT,
 	SAID_HELLO,
 };
 
@@ -117,6 +118,8 @@ struct sim_proc {
 	bool hung;
 	bool doomed;	 /* SIGKILL is on its way */
 	bool unkillable; /* asleep in the kernel */
+	bool takes_over; /* a machine that is there */
+	bool outlives;	 /* its machine does */
 	bool stopping;	 /* it ends what runs in its box */
 	bool stop_asked; /* by the supervisor that its socket leads to */
 	enum sim_proc_state state;
@@ -146,6 +149,10 @@ struct sim_page {
 	bool damaged; /* somebody is changing it, or died at that */
 	bool worn;    /* a worker had it since it was repaired last */
 	bool remains; /* processes, mounts, cgroups of a box may be there */
+	bool machine; /* one that lives on by itself is among them */
+	bool owned;   /* somebody had it; whose it is: */
+	uid_t uid;
+	uint8_t identity[32];
 	uint32_t in_flight;
 	uint64_t activity;
 };
@@ -204,12 +211,13 @@ struct sim_trace {
 /* How this seed's world is: percent, or permille where it says so. */
 struct sim_temper {
 	uint32_t crash_permille;
-	uint32_t bad;	  /* boots, checks, cleanups that fail */
-	uint32_t fragile; /* boots in which the worker crashes */
-	uint32_t death;	  /* of workers, permille */
-	uint32_t hang;	  /* permille */
-	uint32_t spread;  /* scopes that clients ask for */
-	uint32_t lazy;	  /* timers that come late */
+	uint32_t bad;	   /* boots, checks, cleanups that fail */
+	uint32_t fragile;  /* boots in which the worker crashes */
+	uint32_t death;	   /* of workers, permille */
+	uint32_t hang;	   /* permille */
+	uint32_t spread;   /* scopes that clients ask for */
+	uint32_t lazy;	   /* timers that come late */
+	uint32_t outlives; /* boxes whose machines live on without their worker */
 };
 
 struct sim {

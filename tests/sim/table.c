@@ -13,6 +13,7 @@ static void fill_part(const struct pool_box *b, struct pool_restored *r)
 	    .slot = b->slot,
 	    .state = b->state,
 	    .generation = b->generation,
+	    .machine = b->machine,
 	    .uid = b->uid,
 	    .flags = b->flags,
 	    .spec = b->spec,

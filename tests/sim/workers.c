@@ -107,7 +107,7 @@ void sim_lock_drop(struct sim *s, uint32_t slot, uint32_t who)
 	page->inconsistent = false;
 }
 
-/* recover_slot() of supervisor/perform_clean.c, step by step. False: it cannot be used again, or
+/* perform_recover() of supervisor/perform_clean.c, step by step. False: it cannot be used again, or
  * sbxd crashed in between. */
 bool sim_slot_recover(struct sim *s, uint32_t slot)
 {
@@ -151,6 +151,17 @@ void sim_proc_end(struct sim *s, struct sim_proc *p, const char *how)
 		p->used = false; /* nobody asks for its end */
 }
 
+/* Only for whom it was. There may be none: the worker before, or its sbxd, has not told. */
+static void check_take_over(struct sim *s, const struct sim_proc *p)
+{
+	const struct sim_page *page = &s->pages[p->slot];
+
+	SIM_CHECK(s,
+	    !page->owned ||
+		(p->uid == page->uid && !memcmp(p->identity, page->identity, sizeof(p->identity))),
+	    "what is taken over stays whose it was");
+}
+
 static bool step_new(struct sim *s, struct sim_proc *p)
 {
 	enum pool_action_kind order;
@@ -168,7 +179,11 @@ static bool step_new(struct sim *s, struct sim_proc *p)
 	}
 	SIM_CHECK(s, !sim_proc_of(s, p->slot), "a slot has one worker");
 	SIM_CHECK(s, !page->worn, "a slot is repaired before another worker has it");
-	SIM_CHECK(s, !page->remains, "what a box left is cleaned up before its slot has another");
+	if (p->takes_over)
+		check_take_over(s, p);
+	else
+		SIM_CHECK(
+		    s, !page->remains, "what a box left is cleaned up before its slot has another");
 	SIM_CHECK(s, p->generation > s->spawned[p->slot], "a slot's generations only ever grow");
 	s->spawned[p->slot] = p->generation;
 	p->told = page->worn = page->remains = true;
@@ -180,7 +195,8 @@ static bool step_new(struct sim *s, struct sim_proc *p)
 
 static bool step_booting(struct sim *s, struct sim_proc *p)
 {
-	bool ok = s->quiet || !sim_chance(s, s->temper.bad);
+	const struct sim_page *page = &s->pages[p->slot];
+	bool ok = (s->quiet || !sim_chance(s, s->temper.bad)) && (!p->takes_over || page->machine);
 
 	if (!s->quiet && sim_chance(s, s->temper.fragile)) {
 		sim_proc_end(s, p, "crashes while it boots");
@@ -188,6 +204,8 @@ static bool step_booting(struct sim *s, struct sim_proc *p)
 	}
 	lock_leave(s, p);
 	p->state = ok ? PROC_UP : PROC_ENDING;
+	p->outlives = ok && (p->takes_over || sim_chance(s, s->temper.outlives));
+	s->pages[p->slot].machine = p->outlives;
 	say(s, p, ok ? SAID_BOOTED : SAID_FAILED);
 	sim_note(s, "worker booted", p->slot, p->generation, 0, ok ? "" : "failed");
 	return true;
@@ -251,6 +269,10 @@ static bool step_up(struct sim *s, struct sim_proc *p)
 		if (s->quiet || !sim_rarely(s, 15))
 			return false;
 		say(s, p, SAID_DIED);
+		if (p->outlives && sim_chance(s, 50))
+			say(s, p, SAID_LEFT);
+		else
+			s->pages[p->slot].machine = false;
 		p->state = PROC_ENDING;
 		sim_note(s, "box dies", p->slot, p->generation, 0, "");
 		return true;

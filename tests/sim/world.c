@@ -48,6 +48,7 @@ static void draw_temper(struct sim *s)
 	    .hang = one_of(s, (const uint32_t[]){0, 0, 5, 20}),
 	    .spread = one_of(s, (const uint32_t[]){1, 3, SIM_SCOPES, SIM_SCOPES}),
 	    .lazy = one_of(s, (const uint32_t[]){0, 0, 10, 50}),
+	    .outlives = one_of(s, (const uint32_t[]){0, 0, 50, 100}),
 	};
 }
 

@@ -49,6 +49,7 @@ static const struct {
     {"boxlite_options_free", AT(options_free), NEEDED},
     {"boxlite_create_box", AT(create), NEEDED},
     {"boxlite_get_or_create_box", AT(get_or_create), OPTIONAL},
+    {"boxlite_get", AT(get), OPTIONAL},
     {"boxlite_start_box", AT(start), NEEDED},
     {"boxlite_remove", AT(remove), NEEDED},
     {"boxlite_box_free", AT(box_free), NEEDED},

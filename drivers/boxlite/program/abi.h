@@ -132,6 +132,8 @@ struct blx_api {
 	    struct blx_error *error);
 	int (*get_or_create)(struct blx_runtime *r, struct blx_options *o, blx_got_cb *cb,
 	    void *ctx, struct blx_error *error);
+	int (*get)(struct blx_runtime *r, const char *name, blx_box_cb *cb, void *ctx,
+	    struct blx_error *error);
 	int (*start)(struct blx_box *b, blx_done_cb *cb, void *ctx, struct blx_error *error);
 	int (*remove)(struct blx_runtime *r, const char *name, int force, blx_done_cb *cb,
 	    void *ctx, struct blx_error *error);

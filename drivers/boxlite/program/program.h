@@ -127,7 +127,7 @@ void ask_on_pulled(struct blx_pulled *pulled, struct blx_error *error, void *ctx
 /* Fills *done from what failed. */
 void ask_fail(const struct answer *a, const struct err *err, struct eng_done *done);
 
-/* ---- order.c, start.c ---- */
+/* ---- order.c, start.c, take.c ---- */
 
 /* Serves p->order and answers it. */
 void order_serve(struct program *p);
@@ -136,6 +136,10 @@ int order_start(struct program *p, struct eng_done *done, struct err *err);
 
 /* The box in hand is removed: nothing is asked of it any more. */
 void program_spend_box(struct program *p);
+
+/* Takes the running box of that name in hand. 0; -ENOENT: there is none; -ESHUTDOWN: it does not
+ * run; or -errno; *got is filled in any case. */
+int take_box(struct program *p, const char *name, struct answer *got, struct err *err);
 
 /* Removes the box in hand, or the one of that name. 0, also when there is none; or -errno. */
 int order_remove_box(struct program *p, const char *name, struct eng_done *done, struct err *err);

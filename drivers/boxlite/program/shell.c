@@ -134,15 +134,62 @@ static void shell_on_stream(struct loop *l, struct loop_watch *w, uint32_t event
 	shell_watch(s);
 }
 
+/* ---- what every box has, and the agent would make ---- */
+
+/* Call thread. */
+static int post_mkdir(struct ask *a, struct blx_error *error)
+{
+	static const char *const args[] = {"-c",
+	    "cd /mnt 2>&- || { mkdir /mnt && cd /mnt; } || exit 1; mkdir -p user-data && cd "
+	    "user-data && "
+	    "mkdir -p -m 0777 outputs uploads workspace ../skills"};
+	const struct blx_command cmd = {
+	    .command = "/bin/sh",
+	    .args = args,
+	    .argc = 2,
+	    .workdir = "/",
+	    .user = "0:0",
+	};
+	struct program *p = a->p;
+	int code = p->api.exec(p->box, &cmd, &p->mkdir, error);
+
+	return code == BLX_OK ? p->api.on_exit(p->mkdir, ask_on_exit, ask_ticket(a), error) : code;
+}
+
+/* Call thread. */
+static int post_mkdir_end(struct ask *a, struct blx_error *error)
+{
+	(void)error;
+	if (a->p->mkdir)
+		a->p->api.exec_free(a->p->mkdir);
+	a->p->mkdir = NULL;
+	return BLX_OK;
+}
+
+/* A root that cannot be written to has none of them: then there is no workspace. */
+static void make_directories(struct program *p)
+{
+	struct ask making = {.what = "make directories", .post = post_mkdir, .later = true};
+	struct ask ending = {.what = "end what made directories", .post = post_mkdir_end};
+	struct answer got = {0};
+	struct answer ended = {0};
+	struct err ignored = {0};
+
+	p->workspace = ask(p, &making, &got, &ignored) == 0 && got.number == 0;
+	(void)ask(p, &ending, &ended, &ignored); /* it has no error */
+}
+
 /* ---- for program and start ---- */
 
 int shell_begin(struct program *p, struct err *err)
 {
 	const struct agent_hello hello = {.version = AGENT_VERSION, .pid = 1};
 	struct shell *s = calloc(1, sizeof(*s));
-	int fd = relay_give_up(&p->relay);
 	int rc = s ? 0 : -ENOMEM;
+	int fd;
 
+	make_directories(p);
+	fd = relay_give_up(&p->relay);
 	if (rc == 0) {
 		s->p = p;
 		buf_init(&s->in, SHELL_IN_MAX);

@@ -90,7 +90,8 @@ struct shell {
 
 /* ---- shell.c: for program and start ---- */
 
-/* Takes the stream from p->relay and says HELLO. 0 or -errno. */
+/* Makes the directories that every box has, takes the stream from p->relay and says HELLO. 0 or
+ * -errno. */
 int shell_begin(struct program *p, struct err *err);
 void shell_note(struct shell *s, const struct note *n);
 bool shell_is_over(const struct shell *s);

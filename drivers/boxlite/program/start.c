@@ -1,7 +1,8 @@
 /*
  * start: from a name to a box whose agent has said HELLO. sbx-boxlite; the loop.
  *
- * A box that is there already under that name is another's leftover: it is removed, never used. If
+ * A box that is there already under that name is another's leftover: it is removed, never used,
+ * unless it is what was asked for (take.c). If
  * we die in between, what is there of the box is removed by its name.
  */
 #include <errno.h>
@@ -125,8 +126,9 @@ static void on_exit_code(int code, void *ctx)
 /* Call thread. From the first of them on the callbacks come. */
 static int post_exec(struct ask *a, struct blx_error *error)
 {
-	static const char *const with_helper[] = {"relay", HELPER_PATH};
 	const struct eng_start *s = a->arg;
+	const char *const with_helper[] = {
+	    s->flags & ENG_START_TAKE_OVER ? "relay-alone" : "relay", HELPER_PATH};
 	const struct blx_command cmd = {
 	    .command = GUEST_PATH,
 	    .args = with_helper,
@@ -238,51 +240,6 @@ static int bring_agent(
 	return rc;
 }
 
-/* ---- what every box has, and the agent would make ---- */
-
-/* Call thread. */
-static int post_mkdir(struct ask *a, struct blx_error *error)
-{
-	static const char *const args[] = {"-c",
-	    "cd /mnt 2>&- || { mkdir /mnt && cd /mnt; } || exit 1; mkdir -p user-data && cd "
-	    "user-data && "
-	    "mkdir -p -m 0777 outputs uploads workspace ../skills"};
-	const struct blx_command cmd = {
-	    .command = "/bin/sh",
-	    .args = args,
-	    .argc = 2,
-	    .workdir = "/",
-	    .user = "0:0",
-	};
-	struct program *p = a->p;
-	int code = p->api.exec(p->box, &cmd, &p->mkdir, error);
-
-	return code == BLX_OK ? p->api.on_exit(p->mkdir, ask_on_exit, ask_ticket(a), error) : code;
-}
-
-/* Call thread. */
-static int post_mkdir_end(struct ask *a, struct blx_error *error)
-{
-	(void)error;
-	if (a->p->mkdir)
-		a->p->api.exec_free(a->p->mkdir);
-	a->p->mkdir = NULL;
-	return BLX_OK;
-}
-
-/* A root that cannot be written to has none of them: then there is no workspace. */
-static void make_directories(struct program *p)
-{
-	struct ask making = {.what = "make directories", .post = post_mkdir, .later = true};
-	struct ask ending = {.what = "end what made directories", .post = post_mkdir_end};
-	struct answer got = {0};
-	struct answer ended = {0};
-	struct err ignored = {0};
-
-	p->workspace = ask(p, &making, &got, &ignored) == 0 && got.number == 0;
-	(void)ask(p, &ending, &ended, &ignored); /* it has no error */
-}
-
 /* A box that is gone, or a time that is over, is no reason to try it in another way. */
 static bool may_use_shell(const struct program *p, const struct answer *got, int rc)
 {
@@ -290,10 +247,44 @@ static bool may_use_shell(const struct program *p, const struct answer *got, int
 	       !p->hung_up && p->relay.stream >= 0;
 }
 
+static int make_box(
+    struct program *p, const struct eng_start *s, struct answer *got, struct err *err)
+{
+	struct ask starting = {.what = "start the box", .post = post_start, .later = true};
+	int rc = create(p, s, got, err);
+
+	FAULT_POINT("boxlite.start.created");
+	if (rc == 0)
+		rc = ask(p, &starting, got, err);
+	FAULT_POINT("boxlite.start.started");
+	return rc;
+}
+
+/* The box, with its agent or with what serves in its place. One that is taken over has the programs
+ * in it that it was given first: they may be running, and are not to be written over. */
+static int bring_box(struct program *p, const struct eng_start *s, struct answer *got,
+    struct eng_done *done, struct err *err)
+{
+	bool there = (s->flags & ENG_START_TAKE_OVER) != 0;
+	int rc = there ? take_box(p, s->name, got, err) : make_box(p, s, got, err);
+
+	p->started = rc == 0;
+	if (rc == 0)
+		rc = there ? run_agent(p, s, got, err) : bring_agent(p, s, got, err);
+	if (rc == 0 && p->detach && p->api.get)
+		done->flags |= ENG_DONE_OUTLIVES;
+	if (there || !may_use_shell(p, got, rc))
+		return rc;
+	log_warn("box %s: %s; the box's own shell serves instead", p->name, err->text);
+	rc = shell_begin(p, err);
+	if (rc == 0)
+		done->flags |= ENG_DONE_SHELL;
+	return rc;
+}
+
 int order_start(struct program *p, struct eng_done *done, struct err *err)
 {
 	const struct eng_start *s = &p->order.body.start;
-	struct ask starting = {.what = "start the box", .post = post_start, .later = true};
 	struct eng_done ignored = {0};
 	struct err undo = {0};
 	struct answer got = {0};
@@ -305,21 +296,7 @@ int order_start(struct program *p, struct eng_done *done, struct err *err)
 	rc = relay_begin(&p->relay, p, fd_take(&p->order.fd));
 	if (rc < 0)
 		return err_sys(err, -rc, "watch the stream");
-	rc = create(p, s, &got, err);
-	FAULT_POINT("boxlite.start.created");
-	if (rc == 0)
-		rc = ask(p, &starting, &got, err);
-	FAULT_POINT("boxlite.start.started");
-	p->started = rc == 0;
-	if (rc == 0)
-		rc = bring_agent(p, s, &got, err);
-	if (may_use_shell(p, &got, rc)) {
-		log_warn("box %s: %s; the box's own shell serves instead", p->name, err->text);
-		make_directories(p);
-		rc = shell_begin(p, err);
-		if (rc == 0)
-			done->flags |= ENG_DONE_SHELL;
-	}
+	rc = bring_box(p, s, &got, done, err);
 	if (rc == 0)
 		return 0;
 	ask_fail(&got, err, done);

@@ -187,7 +187,7 @@ static void test_what_cannot_be_sent(void **state)
 	assert_int_equal(eng_send(p->a, ENG_STOP, 0, &zero, NULL, 0, p->a), -EINVAL);
 	assert_int_equal(eng_send(p->a, ENG_START, 0, &zero, NULL, 0, -1), -EINVAL);
 	assert_int_equal(eng_send(p->a, ENG_OPEN, 0, &zero, "x", 1, -1), -EINVAL);
-	assert_int_equal(eng_send(p->a, ENG_OPEN, 0, &zero, tail, sizeof(tail), -1), -EINVAL);
+	assert_int_equal(eng_send(p->a, ENG_OPEN, 0, &zero, tail, sizeof(tail), -1), -EMSGSIZE);
 	fd_close(&p->b);
 	assert_int_equal(eng_send(p->a, ENG_STOP, 0, &zero, NULL, 0, -1), -EPIPE);
 }

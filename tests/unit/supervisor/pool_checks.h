@@ -85,6 +85,11 @@ static inline void rig_check_cause(const struct rig *r, const struct pool_action
 {
 	bool scoped = pool_box_at(r->pool, a->slot)->token[0] != '\0';
 
+	/* One that is saved has a place, and needs nobody who waits for it. */
+	if (a->from == SLOT_CLOSING && a->to == SLOT_RESERVED)
+		return;
+	if (a->to == SLOT_BOOTING && (pool_box_at(r->pool, a->slot)->flags & SLOT_FLAG_SAVED))
+		return;
 	if (a->to == SLOT_RESERVED || a->to == SLOT_BOOTING)
 		RIG_CHECK(r, scoped ? rig_waits(r, a->req) : a->req == 0);
 	if (a->to == SLOT_CHECKING || a->to == SLOT_ACTIVE)

@@ -25,6 +25,7 @@ static inline void rig_show(const struct rig *r, const struct pool_box *b, struc
 	    .slot = b->slot,
 	    .state = b->state,
 	    .generation = b->generation,
+	    .machine = b->machine,
 	    .uid = b->uid,
 	    .flags = b->flags,
 	    .spec = b->spec,

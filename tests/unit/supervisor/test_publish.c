@@ -209,6 +209,7 @@ static struct pool_box box(uint32_t slot, uint32_t state, uint64_t generation, u
 	    .slot = slot,
 	    .state = state,
 	    .generation = generation,
+	    .machine = generation,
 	    .uid = RIG_UID,
 	    .identity = {1},
 	    .state_since = parked,

@@ -76,6 +76,7 @@ static const struct {
     {CTL_BOX_DIED, sizeof(struct ctl_failed), NULL, false, "box_died"},
     {CTL_CLOSED, sizeof(struct ctl_failed), NULL, false, "closed"},
     {CTL_STOPPED, sizeof(struct ctl_failed), NULL, false, "stopped"},
+    {CTL_LEFT, 0, NULL, false, "left"},
     {CTL_PREPARE, sizeof(struct ctl_prepare), "qemu.accel=tcg", true, "prepare"},
     {CTL_CLEANUP, sizeof(struct ctl_cleanup), "qemu.accel=tcg", false, "cleanup"},
     {CTL_SWEEP, sizeof(struct ctl_prepare), "qemu.accel=tcg", true, "sweep"},
