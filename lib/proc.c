@@ -41,8 +41,12 @@ int proc_open_exact(pid_t pid, uint64_t start_ticks)
 	FD_SCOPED int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	int rc;
 
+	/*
+	 * A dead leader's pid is still that of its session or group as long as one of those lives:
+	 * kernels such as 6.1 then say EINVAL, newer ones ESRCH. No process has it.
+	 */
 	if (fd < 0)
-		return -errno;
+		return errno == EINVAL && pid > 0 ? -ESRCH : -errno;
 	/* The descriptor pins the process first; whoever has the pid now is who the descriptor
 	 * means. */
 	rc = proc_start_time(pid, &now_ticks);

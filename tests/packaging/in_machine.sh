@@ -9,7 +9,8 @@ say() {
 
 fail() {
 	say "FAILED: $*"
-	systemctl status --no-pager -n 30 sbxd.service sbxd.socket || true
+	journalctl --no-pager -q -u sbxd.service -o cat | grep -v "^Consumed" | tail -n 60 || true
+	systemctl status --no-pager -n 0 sbxd.service sbxd.socket || true
 	systemd-cgls --no-pager || true
 	exit 1
 }

@@ -10,8 +10,8 @@ suite=$1
 bound=1500 # seconds for all that the machine does
 [ "$(id -u)" -eq 0 ] || fail "run as root"
 deb=${2:-$(ls "$work/$suite"/sbxd_*.deb 2>/dev/null)} || fail "there is no package yet: tests/packaging/deb.sh $suite"
-root= disk=$work/$suite.disk log=$work/$suite.console
-trap 'rm -rf --one-file-system $root; rm -f "$disk"' EXIT
+root= log=$work/$suite.console
+trap 'rm -rf --one-file-system $root; rm -f "$root.disk"' EXIT
 
 say "$suite: a machine with the package in it"
 root=$(root_make "machine-$suite" "$suite" systemd-sysv,dbus,linux-image-cloud-amd64,initramfs-tools,zstd,procps)
@@ -38,12 +38,12 @@ UNIT
 ln -sf /usr/lib/systemd/system/graphical.target "$root/etc/systemd/system/default.target"
 mkdir -p "$root/etc/systemd/system/graphical.target.wants"
 ln -sf ../test.service "$root/etc/systemd/system/graphical.target.wants/test.service"
-mke2fs -q -t ext4 -d "$root" "$disk" 3G
+mke2fs -q -t ext4 -d "$root" "$root.disk" 3G
 
 say "$suite: booting"
 rm -f "$log"
 timeout "$bound" qemu-system-x86_64 -M q35 -accel tcg,thread=multi -cpu max -smp 2 -m 1536 -display none -monitor none \
-	-serial "file:$log" -no-reboot -nic none -drive "file=$disk,if=virtio,format=raw,cache=unsafe" \
+	-serial "file:$log" -no-reboot -nic none -drive "file=$root.disk,if=virtio,format=raw,cache=unsafe" \
 	-kernel "$(ls "$root"/boot/vmlinuz-*)" -initrd "$(ls "$root"/boot/initrd.img-*)" \
 	-append 'root=/dev/vda rw console=ttyS0 no_timer_check panic=-1 systemd.show_status=0 loglevel=3 quiet' </dev/null &
 machine=$!

@@ -78,11 +78,45 @@ static void test_exact(void **state)
 	assert_int_equal(proc_signal(-1, 0), -EBADF);
 }
 
+/* Its pid lives on as the id of its session: a process it is not. */
+static void test_leader_whose_session_lives(void **state)
+{
+	uint64_t start = 0;
+	int to_leader[2];
+	int to_member[2];
+	pid_t leader;
+	char byte;
+
+	(void)state;
+	assert_int_equal(pipe(to_leader), 0);
+	assert_int_equal(pipe(to_member), 0);
+	leader = fork();
+	assert_true(leader >= 0);
+	if (leader == 0) {
+		(void)close(to_member[1]);
+		(void)setsid();
+		if (fork() == 0) /* the member: until the test ends */
+			_exit((int)read(to_member[0], &byte, 1));
+		(void)!read(to_leader[0], &byte, 1);
+		_exit(0);
+	}
+	assert_int_equal(proc_start_time(leader, &start), 0);
+	assert_int_equal(write(to_leader[1], "", 1), 1);
+	assert_int_equal(waitpid(leader, NULL, 0), leader);
+	assert_int_equal(kill(-leader, 0), 0); /* the group is there */
+	assert_int_equal(proc_open_exact(leader, start), -ESRCH);
+	(void)close(to_member[1]);
+	(void)close(to_member[0]);
+	(void)close(to_leader[0]);
+	(void)close(to_leader[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_start_time),
 	    cmocka_unit_test(test_exact),
+	    cmocka_unit_test(test_leader_whose_session_lives),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
