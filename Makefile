@@ -582,7 +582,7 @@ build/guest-root: tests/qemu/make_root.sh tests/qemu/programs.sh
 	$(call say,MAKE)
 	$(Q)rm -rf $@ && $< $@
 
-# Boxes on KVM, in an emulated host that has virtualization. Takes half an hour and more: not part of check. GROUP=limits:
+# Boxes on KVM, in an emulated host that has virtualization. Takes long: not part of check. GROUP=limits:
 # only that group of the suite.
 $(CHK)/tsc_khz: $(call chk,tests/qemu/tsc_khz.c) $(CHK)/libtested.a
 	$(call say,LINK)
