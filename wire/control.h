@@ -26,7 +26,7 @@
 
 #include "lib/fd.h"
 
-#define CTL_VERSION 1U
+#define CTL_VERSION 2U
 #define CTL_MSG_MAX 98304U  /* 96 KiB: one packet, head included */
 #define CTL_TAIL_MAX 81920U /* 80 KiB: bytes after the fixed part */
 
