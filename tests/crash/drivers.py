@@ -1,11 +1,21 @@
 """What the service under load makes its boxes with: settings, environment, and what of it is to be seen on the host."""
 
+import os
+import re
+
+import micro_vm
+import yaml
 from boxlite import Library
+
+
+STANDING = r"worker\.(park|roused)$"  # only boxes that can stand still come by here
 
 
 class Namespace:
     name = "namespace"
     roles = ()  # of its own programs
+    clients = 8  # of a load that its boxes keep up with
+    elsewhere = re.compile(STANDING)  # points that are not for this driver
 
     def __init__(self):
         self.settings = {}
@@ -19,6 +29,10 @@ class Namespace:
         """What somebody else has of them."""
         return []
 
+    def keeps(self, path):
+        """Whether a file of the service is one that it is to keep when there is no box."""
+        return False
+
     def close(self):
         pass
 
@@ -27,6 +41,7 @@ class Boxlite(Namespace):
     """Over the double of its library (tests/drivers/fake_boxlite)."""
 
     name = "boxlite"
+    elsewhere = re.compile(rf"{STANDING}|(sbxd\.)?image\.")  # BoxLite has its images itself
     roles = ("boxlite",)
     server = False
 
@@ -52,4 +67,26 @@ class BoxliteServer(Boxlite):
     server = True
 
 
-DRIVERS = {"namespace": Namespace, "boxlite": Boxlite, "boxlite-server": BoxliteServer}
+class Qemu(Namespace):
+    """Small machines, emulated where there is no KVM."""
+
+    name = "qemu"
+    clients = 3
+    # What sbxd and image processes pass is the same with any driver.
+    elsewhere = re.compile(r"(sbxd|image)\." + ("" if os.path.exists("/dev/kvm") else r"|driver\.qemu\.probe\.tried$"))
+
+    def __init__(self):
+        super().__init__()
+        if micro_vm.missing():
+            raise SystemExit(f"no micro-VMs: {micro_vm.missing()}")
+        given = yaml.safe_load(micro_vm.config())
+        given["qemu"]["accel"] = "auto"
+        self.settings = {key: yaml.safe_dump(value, default_flow_style=True).removesuffix("\n").removesuffix("\n...")
+                         for key, value in given.items()}
+
+    def keeps(self, path):
+        """The store, of which only what is whole has a name without an ending."""
+        return re.search(r"/state/qemu/[a-z]+-[0-9a-f]+(/[a-z]+)?$", path) is not None
+
+
+DRIVERS = {"namespace": Namespace, "boxlite": Boxlite, "boxlite-server": BoxliteServer, "qemu": Qemu}
