@@ -16,7 +16,7 @@ THREADS = ("a", "b")
 STOCK = 2  # boxes in stock, some of the time
 LEASE = 3  # seconds; what a lost answer leaves behind must come back by itself
 LINES = 2000
-PAUSE = 0.1 * PATIENCE ** 2  # of the reloader: stock that is not wanted any more before it is up would be all that slow boxes do
+PAUSE = 0.1 * PATIENCE ** 3  # of the reloader: stock that is not wanted any more before it is up would be all that slow boxes do
 MADE = 0.15  # turns with a box that is made
 SETTINGS = {"replicas": 10, "replica_policy": "wait", "acquire_timeout": 15 * PATIENCE, "max_boxes": 32, "max_concurrent_boots": 3,
             "idle_timeout": 2 * PATIENCE, "health_check_timeout": 3 * PATIENCE, "boot_timeout": 8 * PATIENCE, "orphan_grace": 30 * PATIENCE,

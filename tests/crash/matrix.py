@@ -1,10 +1,11 @@
 """Kills each process at each fault point that it passes, under load, and looks whether everything is as specified afterwards.
 
-  make crash [ROUNDS=20] [DRIVER=namespace|boxlite|boxlite-server|qemu] [POINT=name] [ROLE=sbxd|worker|janitor|boxlite] [SEED=n]
+  make crash [ROUNDS=20] [DRIVER=namespace|boxlite|boxlite-server|qemu] [POINT=pattern,...] [ROLE=sbxd|worker|janitor|boxlite] [SEED=n]
 """
 
 import argparse
 import collections
+import fnmatch
 import os
 import random
 import shutil
@@ -100,14 +101,18 @@ def lead_on(bench, name, stimulus, reached):
     bench.holders.let_go()
 
 
-def survey(names, seed, driver):
-    """Which role passes which point, and after what: {(point, role): stimulus}; and what is wrong by then already."""
+def survey(names, seed, driver, args):
+    """Which role passes which point, and after what: {(point, role): stimulus}; and what is wrong by then already. It ends when
+    all is reached that was asked for."""
+    wanted = {name for name in names if is_wanted(name, args)}
     bench = Bench(points.Points(names, "pass"), seed, False, driver)
     reached = {}
     wrong = []
     bench.board.away = True
     bench.load.go()
     for name, stimulus in for_driver(driver).items():
+        if args.point and wanted <= {point for point, role in reached if args.role in ("", role)}:
+            break
         began = time.monotonic()
         try:
             lead_on(bench, name, stimulus, reached)
@@ -118,6 +123,10 @@ def survey(names, seed, driver):
     wrong += bench.board.take_wrong() + bench.log.wrong() + bench.close()
     bench.points.close()
     return reached, [f"in the survey: {text}" for text in wrong]
+
+
+def is_wanted(point, args):
+    return not args.point or any(fnmatch.fnmatch(point, pattern) for pattern in args.point.split(","))
 
 
 class Row:
@@ -248,7 +257,7 @@ def choose(reached, args, driver):
     rows = [Row(point, role, stimulus) for (point, role), stimulus in reached.items()]
     rows += [Row(f"({name})", stimulus.role, name) for name, stimulus in for_driver(driver).items() if stimulus.role]
     rows.sort(key=lambda row: (not row.is_fault, row.point, row.role))
-    return [row for row in rows if args.point in ("", row.point) and args.role in ("", row.role)]
+    return [row for row in rows if is_wanted(row.point, args) and args.role in ("", row.role)]
 
 
 def put_table(rows, rounds):
@@ -277,8 +286,8 @@ def main():
 
 def everything(driver, args, began):
     names = points.find(driver)
-    reached, wrong = survey(names, args.seed, driver)
-    never = sorted(set(names) - {point for point, _ in reached}) if IS_ROOT else []  # some are for root's cgroups only
+    reached, wrong = survey(names, args.seed, driver, args)
+    never = sorted({n for n in names if is_wanted(n, args)} - {point for point, _ in reached}) if IS_ROOT else []  # some are for root's cgroups only
     wrong += [f"no process ever passes {name}: the load must lead there" for name in never]
     rows = choose(reached, args, driver)
     wrong += run(rows, args.rounds, args.seed, driver)

@@ -16,6 +16,7 @@ import yaml
 
 class Namespace:
     image = "host"  # of a box that names none
+    isolation = "namespace"
     slow = 1  # what takes long is done so many times less often
     patience = 1  # what a boot may take, where a test has it short
     apart = {}  # tests that are not for it, a module, a class or a test each, and why
@@ -33,6 +34,7 @@ class Qemu(Namespace):
     """Emulated, so that every host can run it. The templates of a run are made once: its daemons share a state directory."""
 
     image = micro_vm.ROOT_DIR
+    isolation = "microvm-tcg"
     slow = 20
     patience = 10
     apart = micro_vm.APART
