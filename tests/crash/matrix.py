@@ -116,7 +116,8 @@ def survey(names, seed, driver, args):
         began = time.monotonic()
         try:
             lead_on(bench, name, stimulus, reached)
-            told(f"{name} leads to {sum(by == name for by in reached.values())} more, {time.monotonic() - began:.1f} s")
+            told(f"{name} leads to {sum(by == name for by in reached.values())} more, {time.monotonic() - began:.1f} s; "
+                 f"not yet: {' '.join(sorted(wanted - {point for point, _ in reached}))}")
         except (AssertionError, Ended, Overdue) as e:
             wrong.append(f"{name}: {e}")
     bench.load.pause(BOUND)

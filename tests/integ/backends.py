@@ -35,7 +35,7 @@ class Qemu(Namespace):
 
     image = micro_vm.ROOT_DIR
     isolation = "microvm-tcg"
-    slow = 20
+    slow = 5
     patience = 10
     apart = micro_vm.APART
 
