@@ -600,7 +600,7 @@ check-valgrind: check-programs $(CHK)/valgrind_pidfd.so
 # ---- crashes and long runs -----------------------------------------------------------------------------------------
 
 # Each process killed at each fault point that it passes, under load; ROUNDS times. One again: POINT= ROLE= SEED=.
-# DRIVER=boxlite | boxlite-server: with its boxes, over the double of its library. DRIVER=qemu: micro-VMs, half an hour.
+# DRIVER=boxlite | boxlite-server: with its boxes, over the double of its library. DRIVER=qemu: micro-VMs, most of an hour.
 ROUNDS ?= 1
 CRASH_ENV_qemu = $(GUEST_ENV) SBX_BOUND=120
 
