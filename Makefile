@@ -562,10 +562,13 @@ CHECK_PROGRAMS := $(CHK)/sbxd $(CHK)/sbx-worker $(CHK)/sbx-boxlite $(CHK)/sbx-gu
 INTEG := $(sort $(patsubst tests/integ/%.py,%,$(wildcard tests/integ/test_*.py)))
 
 # What check runs after building. Sanitized programs do not run under valgrind.
-CHECKS := unit $(if $(SAN_THREAD),,sim-short conformance integ crash) $(if $(SAN),,check-valgrind-short)
+CHECKS := unit $(if $(SAN_THREAD),,sim-short conformance integ crash) $(if $(SAN),,integ-qemu-short check-valgrind-short)
 JOBS := $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
 
-.PHONY: check check-built check-programs conformance integ
+# The integration tests over micro-VMs take most of an hour where they are emulated; of these check takes two minutes.
+INTEG_QEMU_SHORT := test_main_job test_run test_exec_attach test_files test_boxes.StartStop test_behaviour.Skip
+
+.PHONY: check check-built check-programs conformance integ integ-qemu-short
 check: deps
 	$(Q)$(MAKE) --no-print-directory $(JOBS) WERROR=1 all check-built
 	$(Q)$(MAKE) --no-print-directory WERROR=1 $(CHECKS) deps-check
@@ -577,6 +580,10 @@ check-programs: $(CHECK_PROGRAMS)
 
 # What micro-VMs are tested with. Without a kernel (no network, and none in build/) their tests are skipped.
 GUEST_ENV = SBX_ROOT=$(CURDIR)/build/guest-root SBX_KERNEL=$(CURDIR)/$(shell tools/guest_kernel.sh build/guest-kernel)
+
+build/guest-root-whole: tests/qemu/make_whole_root.sh
+	$(call say,MAKE)
+	$(Q)rm -rf $@ && $< $@
 
 build/guest-root: tests/qemu/make_root.sh tests/qemu/programs.sh
 	$(call say,MAKE)
@@ -595,9 +602,15 @@ check-kvm: $(CHK)/conformance $(CHK)/tsc_khz check-programs build/guest-root
 conformance: $(CHK)/conformance check-programs fake-boxlite build/guest-root
 	$(Q)$(GUEST_ENV) SBX_GUEST=$(CHK)/sbx-guest SBX_FILES=$(CHK)/sbx-files SBX_WORKER=$(CHK)/sbx-worker $(CHK)/conformance
 
-integ: check-programs $(FAKE_LIBS) build/guest-root
-	$(Q)cd tests/integ && $(GUEST_ENV) SBX_SAN=$(SAN) SBX_BUILD=$(CURDIR)/$(CHK) \
-		python3 -m unittest $(if $(V),-v) $(or $(TEST),$(INTEG))
+# DRIVER=qemu: over boxes that are micro-VMs, of a root with more in it; emulated ones take their time.
+INTEG_ENV_qemu = SBX_ROOT=$(CURDIR)/build/guest-root-whole SBX_BOUND=90
+
+integ: check-programs $(FAKE_LIBS) build/guest-root $(if $(filter qemu,$(DRIVER)),build/guest-root-whole)
+	$(Q)cd tests/integ && $(GUEST_ENV) SBX_SAN=$(SAN) SBX_BUILD=$(CURDIR)/$(CHK) SBX_DRIVER=$(DRIVER) \
+		$(INTEG_ENV_$(DRIVER)) python3 run.py $(if $(V),-v) $(or $(TEST),$(INTEG))
+
+integ-qemu-short:
+	$(Q)$(MAKE) --no-print-directory integ DRIVER=qemu TEST="$(INTEG_QEMU_SHORT)"
 
 # sbxd under valgrind, over the integration tests whose daemon is not restarted (tests/valgrind/elsewhere.c says why).
 VALGRIND := valgrind --error-exitcode=99 --leak-check=full --track-fds=yes --trace-children=no
@@ -653,12 +666,15 @@ check-valgrind: check-programs $(CHK)/valgrind_elsewhere.so
 # ---- crashes and long runs -----------------------------------------------------------------------------------------
 
 # Each process killed at each fault point that it passes, under load; ROUNDS times. One again: POINT= ROLE= SEED=.
-# DRIVER=boxlite | boxlite-server | boxlite-detached: with its boxes, over the double of its library.
+# DRIVER=boxlite | boxlite-server | boxlite-detached: with its boxes, over the double of its library. DRIVER=qemu: micro-VMs,
+# most of an hour.
 ROUNDS ?= 1
+CRASH_ENV_qemu = $(GUEST_ENV) SBX_BOUND=120
 
 .PHONY: crash
-crash: check-programs $(FAKE_LIBS)
-	$(Q)SBX_BUILD=$(CURDIR)/$(CHK) python3 tests/crash/matrix.py --rounds $(ROUNDS) --driver $(or $(DRIVER),namespace) \
+crash: check-programs $(FAKE_LIBS) $(if $(filter qemu,$(DRIVER)),build/guest-root)
+	$(Q)$(CRASH_ENV_$(DRIVER)) SBX_BUILD=$(CURDIR)/$(CHK) python3 tests/crash/matrix.py --rounds $(ROUNDS) \
+		--driver $(or $(DRIVER),namespace) \
 		--seed $(or $(SEED),$(shell date +%s)) --point "$(POINT)" --role "$(ROLE)"
 
 # Thousands of scopes and random kills for T seconds; KILLS= limits what is killed.
@@ -773,11 +789,12 @@ help:
 	@echo "make demo            install what is missing, build, and show the main job (as root)"
 	@echo "make check           install what is missing, build, and run every test (as root)"
 	@echo "  SAN=address,undefined | SAN=thread   the same with sanitizers (thread: unit tests of shared things)"
-	@echo "make unit | conformance | integ        parts of check; integ TEST=test_run V=1: one file of tests"
+	@echo "make unit | conformance | integ        parts of check; integ TEST=test_run V=1: one file of tests;"
+	@echo "  integ DRIVER=qemu: over micro-VMs (a selection is part of check)"
 	@echo "make check-kvm       the qemu driver's suite, and a service, on the /dev/kvm of an emulated host"
 	@echo "  (takes long, not part of check); GROUP=limits: a group of its tests"
 	@echo "make crash ROUNDS=20  processes killed at each fault point under load (one round is part of check);"
-	@echo "  POINT= ROLE= SEED=: one of them again; DRIVER=boxlite | boxlite-server | boxlite-detached: with that driver's boxes"
+	@echo "  POINT= ROLE= SEED=: one of them again; DRIVER=boxlite | boxlite-server | boxlite-detached | qemu: with that driver's boxes"
 	@echo "make soak T=60       thousands of scopes, random kills and reloads for T seconds; SEED= KILLS="
 	@echo "make soak-top T=600 BOXES=1000  sbxtop over so many boxes under load: neither grows nor shows a torn row"
 	@echo "make python-soak     8 Python processes x 8 threads share 20 scopes for 60 s, with random kills; SEED="
@@ -798,5 +815,5 @@ help:
 	@echo "make check-systemd SUITES=bookworm  units under a real systemd, in an emulated machine (as root)"
 	@echo "make clean"
 
-# Not of the trees that packaging has there.
--include $(shell find build \( -path build/packaging -o -path build/deb \) -prune -o -type f -name '*.d' -print 2>/dev/null)
+# Not of the trees that packaging and micro-VMs have there.
+-include $(shell find build \( -path build/packaging -o -path build/deb -o -path 'build/guest-*' \) -prune -o -type f -name '*.d' -print 2>/dev/null)

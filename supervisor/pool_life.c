@@ -259,7 +259,8 @@ void pool_box_failed(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, 
 	if (!b || !b->has_worker || b->state == SLOT_CLOSING || b->state == SLOT_QUARANTINED)
 		return;
 	before = pool_blame_awaited(p, b);
-	pool_record(p, EVENT_ERROR, b, 0, text);
+	/* One that stood still may be found dead only when a check has it go on. */
+	pool_record(p, b->state == SLOT_CHECKING ? EVENT_CHECK_FAILED : EVENT_ERROR, b, 0, text);
 	box_lost(p, now, b, text, "box died");
 	b->failed = true;
 	(void)pool_blame(p, before);

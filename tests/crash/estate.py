@@ -6,12 +6,12 @@ import json
 import os
 import re
 
-from agent import Agent
+from agent import PATIENCE, Agent
 from harness import slurp, start_time, wait_for
 from service import children
 from stimuli import layout
 
-SETTLE = 8.0  # seconds for what is being closed or cleaned up to be gone
+SETTLE = 8.0 * PATIENCE  # seconds for what is being closed or cleaned up to be gone
 MANY = 4  # things of a kind that are named
 IN_TRANSIT = ("reserved", "booting", "checking", "closing")
 
@@ -43,7 +43,8 @@ def files(d):
     found = []
     for base, _, names in os.walk(d.dir):
         if base != d.dir:
-            found += [plain(os.path.join(base, name)) for name in names]
+            paths = (os.path.join(base, name) for name in names)
+            found += [plain(path) for path in paths if not d.driver.keeps(path)]
     found += glob.glob(f"/dev/shm/sbxd-*-{d.instance}*")
     return collections.Counter(found)
 

@@ -3,12 +3,12 @@
 import os
 import re
 
-from agent import BOUND, Agent, Ended, Overdue
+from agent import BOUND, PATIENCE, Agent, Ended, Overdue
 from board import check_mark
 from estate import SETTLE, boxes, dump, remove_all, settled, twins, within
 from harness import in_threads
 
-IDLE_LEAST = 1.0  # seconds: no load sets idle_timeout to less
+IDLE_LEAST = 1.0 * PATIENCE  # seconds: no load sets idle_timeout to less
 ABREAST = 10  # scopes that are acquired at a time
 BAD_WORDS = re.compile(r".*(?:AddressSanitizer|LeakSanitizer|runtime error:|invariant broken|quarantined|killed by signal (?!9\b)).*")
 

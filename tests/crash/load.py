@@ -6,20 +6,21 @@ import signal
 import threading
 import time
 
-from agent import Agent, Ended, Overdue
+from agent import PATIENCE, Agent, Ended, Overdue
 from board import check_mark
 from harness import IS_ROOT
 from service import settings_text
 
 UIDS = (0, 20001, 20002) if IS_ROOT else (os.geteuid(),)
 THREADS = ("a", "b")
-CLIENTS = 8
 STOCK = 2  # boxes in stock, some of the time
 LEASE = 3  # seconds; what a lost answer leaves behind must come back by itself
 LINES = 2000
+PAUSE = 0.1 * PATIENCE ** 3  # of the reloader: stock that is not wanted any more before it is up would be all that slow boxes do
 MADE = 0.15  # turns with a box that is made
-SETTINGS = {"replicas": 10, "replica_policy": "wait", "acquire_timeout": 15, "max_boxes": 32, "max_concurrent_boots": 3, "idle_timeout": 2,
-            "health_check_timeout": 3, "boot_timeout": 8, "orphan_grace": 30, "limits": "{execution_detach_grace: 1}"}
+SETTINGS = {"replicas": 10, "replica_policy": "wait", "acquire_timeout": 15 * PATIENCE, "max_boxes": 32, "max_concurrent_boots": 3,
+            "idle_timeout": 2 * PATIENCE, "health_check_timeout": 3 * PATIENCE, "boot_timeout": 8 * PATIENCE, "orphan_grace": 30 * PATIENCE,
+            "limits": "{execution_detach_grace: 1}"}
 
 
 def scopes():
@@ -207,18 +208,18 @@ class Reloader(threading.Thread):
         while not self.load.over:
             if not self.load.paused:
                 self.idle.clear()
-                self.load.reload({"replicas": self.random.randrange(9, 12), "idle_timeout": self.random.choice((1, 2, 600)),
+                self.load.reload({"replicas": self.random.randrange(9, 12), "idle_timeout": self.random.choice((PATIENCE, 2 * PATIENCE, 600)),
                                   "health_check_skip_seconds": self.random.choice((0, 0, 1)), "prewarm": self.random.choice((0, STOCK))})
             elif not self.idle.is_set():
                 self.load.reload({})
                 self.idle.set()
-            time.sleep(0.1)
+            time.sleep(PAUSE)
 
 
 class Load:
     """All clients. paused: each finishes its turn, gives back what it has and closes its connection."""
 
-    def __init__(self, service, board, seed):
+    def __init__(self, service, board, seed, clients):
         self.service = service
         self.board = board
         self.seed = seed
@@ -226,7 +227,7 @@ class Load:
         self.lock = threading.Lock()  # of the file
         self.over = False
         self.paused = True
-        self.threads = [Client(self, i) for i in range(CLIENTS)] + [Reloader(self)]
+        self.threads = [Client(self, i) for i in range(clients)] + [Reloader(self)]
         for t in self.threads:
             t.start()
 

@@ -1,10 +1,12 @@
 """Kills each process at each fault point that it passes, under load, and looks whether everything is as specified afterwards.
 
-  make crash [ROUNDS=20] [DRIVER=namespace|boxlite|boxlite-server|boxlite-detached] [POINT=name] [ROLE=sbxd|worker|janitor|boxlite] [SEED=n]
+  make crash [ROUNDS=20] [DRIVER=namespace|boxlite|boxlite-server|boxlite-detached|qemu] [POINT=pattern,...]
+             [ROLE=sbxd|worker|janitor|boxlite] [SEED=n]
 """
 
 import argparse
 import collections
+import fnmatch
 import os
 import random
 import shutil
@@ -15,7 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import invariants  # noqa: E402
 import points  # noqa: E402
-from agent import BOUND, Ended, Overdue  # noqa: E402
+from agent import BOUND, PATIENCE, Ended, Overdue  # noqa: E402
 from board import Board  # noqa: E402
 from drivers import DRIVERS  # noqa: E402
 from estate import Baseline  # noqa: E402
@@ -23,12 +25,18 @@ from harness import IS_ROOT, ROOT, wait_for  # noqa: E402
 from holders import Holders  # noqa: E402
 from load import SETTINGS, Load, scopes  # noqa: E402
 from service import Service, settings_text  # noqa: E402
-from stimuli import STIMULI  # noqa: E402
+from stimuli import STIMULI, for_driver  # noqa: E402
 
-HIT_BOUND = 10.0  # seconds for a point to be passed that was passed in the survey
-GOES_ON = 12  # acquires that are answered before and after
-QUIET = 0.6  # a survey goes on while points are passed for the first time
-SURVEY_BOUND = 3.0
+HIT_BOUND = 10.0 * PATIENCE  # seconds for a point to be passed that was passed in the survey
+GOES_ON = max(3, int(12 / PATIENCE))  # acquires that are answered before and after
+QUIET = 0.6 * PATIENCE  # a survey goes on while points are passed for the first time
+SURVEY_BOUND = 3.0 * PATIENCE
+
+
+def told(text):
+    """How far it has come, for who asked for that: with some drivers it takes long."""
+    if os.environ.get("V"):
+        print(text, flush=True)
 
 
 class Bench:
@@ -39,7 +47,7 @@ class Bench:
         self.points = pts
         self.board = Board(driver.saves)
         self.baseline = Baseline(self.service)
-        self.load = Load(self.service, self.board, seed)
+        self.load = Load(self.service, self.board, seed, driver.clients)
         self.holders = Holders(self.service, self.board)
         self.log = invariants.Log(self.service)
 
@@ -94,22 +102,33 @@ def lead_on(bench, name, stimulus, reached):
     bench.holders.let_go()
 
 
-def survey(names, seed, driver):
-    """Which role passes which point, and after what: {(point, role): stimulus}; and what is wrong by then already."""
+def survey(names, seed, driver, args):
+    """Which role passes which point, and after what: {(point, role): stimulus}; and what is wrong by then already. It ends when
+    all is reached that was asked for."""
+    wanted = {name for name in names if is_wanted(name, args)}
     bench = Bench(points.Points(names, "pass"), seed, False, driver)
     reached = {}
     wrong = []
     bench.board.away = True
     bench.load.go()
-    for name, stimulus in STIMULI.items():
+    for name, stimulus in for_driver(driver).items():
+        if args.point and wanted <= {point for point, role in reached if args.role in ("", role)}:
+            break
+        began = time.monotonic()
         try:
             lead_on(bench, name, stimulus, reached)
+            told(f"{name} leads to {sum(by == name for by in reached.values())} more, {time.monotonic() - began:.1f} s; "
+                 f"not yet: {' '.join(sorted(wanted - {point for point, _ in reached}))}")
         except (AssertionError, Ended, Overdue) as e:
             wrong.append(f"{name}: {e}")
     bench.load.pause(BOUND)
     wrong += bench.board.take_wrong() + bench.log.wrong() + bench.close()
     bench.points.close()
     return reached, [f"in the survey: {text}" for text in wrong]
+
+
+def is_wanted(point, args):
+    return not args.point or any(fnmatch.fnmatch(point, pattern) for pattern in args.point.split(","))
 
 
 class Row:
@@ -215,6 +234,7 @@ def run(rows, rounds, seed, driver):
                 wrong = [f"{type(e).__name__}: {e}"] + bench.board.take_wrong()
             row.seconds += time.monotonic() - began
             row.passed += not wrong
+            told(f"{row.point} {row.role}, after {row.stimulus}: {'FAILED' if wrong else 'passed'}, {time.monotonic() - began:.1f} s")
             if wrong:
                 report_failure(bench, row, wrong, seed)
                 bench = None  # it is no ground for the next step
@@ -235,11 +255,11 @@ def report_failure(bench, row, wrong, seed):
     print(f"    log: {os.path.relpath(log, ROOT)}; again: make crash POINT='{row.point}' ROLE={row.role} SEED={seed} DRIVER={bench.service.driver.target}", flush=True)
 
 
-def choose(reached, args):
+def choose(reached, args, driver):
     rows = [Row(point, role, stimulus) for (point, role), stimulus in reached.items()]
-    rows += [Row(f"({name})", stimulus.role, name) for name, stimulus in STIMULI.items() if stimulus.role]
+    rows += [Row(f"({name})", stimulus.role, name) for name, stimulus in for_driver(driver).items() if stimulus.role]
     rows.sort(key=lambda row: (not row.is_fault, row.point, row.role))
-    return [row for row in rows if args.point in ("", row.point) and args.role in ("", row.role)]
+    return [row for row in rows if is_wanted(row.point, args) and args.role in ("", row.role)]
 
 
 def put_table(rows, rounds):
@@ -267,11 +287,11 @@ def main():
 
 
 def everything(driver, args, began):
-    names = points.find(driver.name, driver.saves)
-    reached, wrong = survey(names, args.seed, driver)
-    never = sorted(set(names) - {point for point, _ in reached}) if IS_ROOT else []  # some are for root's cgroups only
+    names = points.find(driver)
+    reached, wrong = survey(names, args.seed, driver, args)
+    never = sorted({n for n in names if is_wanted(n, args)} - {point for point, _ in reached}) if IS_ROOT else []  # some are for root's cgroups only
     wrong += [f"no process ever passes {name}: the load must lead there" for name in never]
-    rows = choose(reached, args)
+    rows = choose(reached, args, driver)
     wrong += run(rows, args.rounds, args.seed, driver)
     put_table(rows, args.rounds)
     for text in wrong:

@@ -11,16 +11,6 @@ from harness import ROOT, slurp
 ROLES = ("sbxd", "worker", "janitor", "image")
 SOURCES = ("lib", "shm", "wire", "supervisor", "worker", "drivers")
 
-# What only micro-VMs pass, which take too long for a matrix: the conformance suite, test_qemu_crash.py and test_qemu_templates.py kill there.
-ELSEWHERE = re.compile(r"(worker\.(park|roused)|image\.template\..*)$")
-
-# Of the image store, which is no driver; BoxLite has its images itself.
-STORE = re.compile(r"(sbxd\.)?image\.")
-
-
-# Of boxes that outlive their workers.
-SAVED = re.compile(r"(driver\.boxlite\.alone|boxlite\.taken|sbxd\.left)$")
-
 
 def driver_of(name):
     """The driver whose point it is (`driver.boxlite.born`, or of its own program, `boxlite.remove`), or None."""
@@ -28,14 +18,13 @@ def driver_of(name):
     return next((d for d in folders if d != "image" and name.startswith((f"driver.{d}.", f"{d}."))), None)
 
 
-def find(driver="namespace", saves=False):
-    """Names of the fault points that a service with that driver can pass, sorted: new ones enter by themselves."""
+def find(driver):
+    """Names of the fault points that a service with that driver (drivers.py) is to pass, sorted: new ones enter by themselves."""
     names = set()
     for folder in SOURCES:
         for path in glob.glob(f"{ROOT}/{folder}/**/*.[ch]", recursive=True):
             names.update(re.findall(r'\bFAULT_(?:POINT|FAILS)\("([^"]+)"\)', slurp(path)))
-    return sorted(name for name in names if driver_of(name) in (None, driver) and not ELSEWHERE.match(name) and
-                  not (driver == "boxlite" and STORE.match(name)) and (saves or not SAVED.match(name)))
+    return sorted(name for name in names if driver_of(name) in (None, driver.name) and not driver.elsewhere.match(name))
 
 
 def roles(name):

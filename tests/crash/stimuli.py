@@ -3,6 +3,7 @@
 import atexit
 import dataclasses
 import functools
+import glob
 import os
 import random
 import shutil
@@ -10,12 +11,12 @@ import signal
 import tempfile
 
 import images
-from agent import Agent, Ended
+from agent import PATIENCE, Agent, Ended
 from harness import start_time, wait_for
 from service import children
 
 HELPERS = 5  # workers that die together
-LEAVE_BOUND = 5.0  # seconds for a sbxd that shall leave its boxes to its successor
+LEAVE_BOUND = 5.0 * PATIENCE  # seconds for a sbxd that shall leave its boxes to its successor
 
 
 def nothing(service, spared):
@@ -121,6 +122,34 @@ def pull(service, spared):
             pass  # sbxd dies of it
 
 
+def forget(service, what):
+    """Removes what the driver has made once, as if it had aged."""
+    for path in glob.glob(f"{service.dir}/state/qemu/{what}-*[0-9a-f]"):
+        with tempfile.TemporaryDirectory(dir=service.dir) as away:
+            try:
+                os.rename(path, f"{away}/gone")  # at once: it is in use, and somebody else may remove it, too
+            except FileNotFoundError:
+                pass
+
+
+def make_template(service, spared):
+    """A box that needs a template which is not there; twice, since the first may be cut off in the middle."""
+    with Agent(service.socket) as a:
+        try:
+            for n in range(2):
+                forget(service, "template")
+                own_box(a, "template", str(n))
+        except Ended:
+            pass  # sbxd dies of it
+
+
+def forget_all(service, spared):
+    """The next sbxd finds nothing in the store."""
+    for what in ("trial", "modules", "image", "template"):
+        forget(service, what)
+    end_sbxd(signal.SIGKILL)(service, spared)
+
+
 def reset(service, spared):
     try:
         with Agent(service.socket) as a:
@@ -156,6 +185,7 @@ class Stimulus:
     drops_leases: bool = False
     ends_boxes: bool = False
     settings: dict = dataclasses.field(default_factory=dict)  # what it needs, from before boxes are made
+    drivers: tuple = ()  # the only ones that it is for
 
 
 STIMULI = {
@@ -163,15 +193,22 @@ STIMULI = {
     "worker": Stimulus(kill_worker, "worker"),
     "guest": Stimulus(kill_guest, "guest"),
     # With room for all: evicted before its check, the box would be killed only after its grace.
-    "hang": Stimulus(hang, "worker", settings={"health_check_timeout": 0.5, "health_check_skip_seconds": 0, "replicas": 30}),
+    "hang": Stimulus(hang, "worker", settings={"health_check_timeout": 0.5 * PATIENCE, "health_check_skip_seconds": 0, "replicas": 30}),
     "janitor": Stimulus(kill_janitor, "janitor"),
     "helpers": Stimulus(kill_helpers, "janitor", settings={"replicas": 16}),
-    "image": Stimulus(pull, settings={"replicas": 16}),
+    "image": Stimulus(pull, settings={"replicas": 16}, drivers=("namespace", "boxlite")),
+    "template": Stimulus(make_template, settings={"replicas": 16}, drivers=("qemu",)),
+    "store": Stimulus(forget_all, away=True, drivers=("qemu",)),
     "reset": Stimulus(reset, "sbxd", drops_leases=True),
     "sbxd": Stimulus(end_sbxd(signal.SIGKILL), "sbxd", away=True),
-    "hung": Stimulus(hang_and_end_sbxd, "sbxd", away=True, settings={"health_check_timeout": 0.5}),
+    "hung": Stimulus(hang_and_end_sbxd, "sbxd", away=True, settings={"health_check_timeout": 0.5 * PATIENCE}),
     "leave": Stimulus(end_sbxd(signal.SIGUSR2), "sbxd", away=True),
     "stop": Stimulus(end_sbxd(signal.SIGTERM), "sbxd", away=True, ends_boxes=True),
     "spoil": Stimulus(end_sbxd(signal.SIGKILL, "spoil"), "sbxd", away=True, ends_boxes=True),
     "orphan": Stimulus(end_sbxd(signal.SIGKILL, "delay 1.5"), "sbxd", away=True, ends_boxes=True, settings={"orphan_grace": 0.5}),
 }
+
+
+def for_driver(driver):
+    """Those that boxes of that driver (drivers.py) can be put through."""
+    return {name: stimulus for name, stimulus in STIMULI.items() if driver.name in (stimulus.drivers or (driver.name,))}

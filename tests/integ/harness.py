@@ -2,7 +2,7 @@
 
 Every response that comes from it is held to docs/openapi.yaml (contract.py). Only the standard library is used, and there
 PyYAML. Programs come from SBX_BUILD (default build/check). Each Daemon has its own runtime directory and instance name, so
-that tests neither meet each other nor a service that runs on the host.
+that tests neither meet each other nor a service that runs on the host. What its boxes are is the run's choice (backends.py).
 """
 
 import atexit
@@ -21,6 +21,7 @@ import threading
 import time
 import unittest
 
+import backends
 import contract
 
 contract.watch()
@@ -96,7 +97,7 @@ class Daemon:
         self.log_path = os.path.join(self.dir, "log")
         self.env = env or {}
         self.wrapper = list(wrapper)
-        self.args = list(args)
+        self.args = [*backends.args(config), *args]
         self.fds = fds  # what it inherits besides
         self.process = None
         self.write_config(config)
@@ -104,7 +105,7 @@ class Daemon:
 
     def write_config(self, text):
         with open(self.config, "w", encoding="utf-8") as f:
-            f.write(text)
+            f.write(backends.config(text))
 
     def start(self, wait=True):
         with open(self.log_path, "ab") as log:

@@ -20,9 +20,35 @@ def missing():
     return None if os.path.isfile(KERNEL) else "SBX_KERNEL names no kernel"
 
 
+def base():
+    """What sbxd needs, to make micro-VMs, emulated: by any host can this be had."""
+    return f"driver: qemu\nimage: {ROOT_DIR}\n" + SETTINGS + f"qemu:\n  kernel: {KERNEL}\n  accel: tcg\n"
+
+
 def config(more="", qemu=""):
-    return (f"driver: qemu\nimage: {ROOT_DIR}\nmemory_mib: 96\ndisk_mib: 32\n" + SETTINGS + more +
-            f"qemu:\n  kernel: {KERNEL}\n  accel: tcg\n" + qemu)
+    """The same with small machines."""
+    return "memory_mib: 96\ndisk_mib: 32\n" + more + base() + qemu
 
 
 needs_vm = unittest.skipIf(missing(), missing() or "")
+
+CLIENT = "of a client program: to it boxes are the HTTP interface, which is held over micro-VMs by the others"
+SERVICE = "of sbxd itself: it is the same whatever boxes are"
+OWN = "it names its driver itself"
+
+# Tests that are not for micro-VMs (backends.py): a module, a class or a test each, and why.
+APART = {
+    **dict.fromkeys(("test_bench", "test_ctl", "test_ctl_completion", "test_ctl_files", "test_ctl_gc", "test_ctl_screen", "test_ctl_tty",
+                     "test_deerflow", "test_docs", "test_mcp", "test_mcp_restart", "test_mcp_sdk", "test_mcp_tools", "test_python",
+                     "test_python_async", "test_python_exec", "test_python_files", "test_python_guides", "test_python_package",
+                     "test_python_restart", "test_python_shared", "test_top", "test_top_life", "test_top_screen"), CLIENT),
+    **dict.fromkeys(("test_bad_input", "test_config", "test_config_api", "test_contract", "test_events", "test_hostile", "test_metrics",
+                     "test_tcp", "test_tcp_restart", "test_tcp_start"), SERVICE),
+    **dict.fromkeys(("test_boxlite", "test_boxlite_faults", "test_boxlite_server", "test_qemu", "test_qemu_crash", "test_qemu_ends",
+                     "test_qemu_faults", "test_shell_served"), OWN),
+    "test_images": "it looks for what the store has in roots that are namespaces; test_qemu has a micro-VM of the store",
+    "test_isolation": "of what namespaces, filters and cgroups refuse; of micro-VMs the conformance suite and test_qemu tell",
+    "test_user": "it runs others once more for an ordinary user",
+    "test_fs.Many.test_a_hundred_thousand_files": "an emulated machine takes minutes to make them",
+    "test_fs.Reports.test_row_15_what_is_closed_is_told": "nothing in a machine is closed to its root",
+}

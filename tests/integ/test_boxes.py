@@ -8,6 +8,7 @@ import time
 import unittest
 import uuid
 
+import backends
 from harness import BOUND, IS_ROOT, DaemonTest, Fault, Reply, in_threads, wait_for
 
 ID = r"^[0-9a-f]{16}$"
@@ -95,7 +96,7 @@ class Make(BoxesTest):
         box = r.json
         self.assertEqual((r.status, r.headers["Location"]), (201, f"/v1/boxes/{box['box_id']}"))
         self.assertRegex(box["box_id"], ID)
-        self.assertEqual((box["name"], box["status"], box["pid"], box["image"]), (None, "configured", None, "host"))
+        self.assertEqual((box["name"], box["status"], box["pid"], box["image"]), (None, "configured", None, backends.current.image))
         self.assertEqual((box["labels"], box["auto_pause"], box["auto_stop"], box["auto_delete"], box["auto_resume"]), ({}, 0, 0, 0, True))
         self.assertEqual((box["user_id"], box["thread_id"], box["owner_uid"]), (None, None, os.geteuid()))
         self.assertEqual(self.d.inspect(box["box_id"])["created_at"], box["created_at"])
@@ -157,8 +158,8 @@ class Make(BoxesTest):
 
     def test_what_the_sdk_says_without_being_asked(self):
         both = {"outbound": {"mode": "enabled"}, "inbound": {"mode": "enabled"}}
-        self.make("sdk", image="host", network=both, detach=False)
-        self.make(image="host", network={"outbound": {"mode": "disabled"}, "inbound": {"mode": "enabled"}}, detach=True, auto_stop=60)
+        self.make("sdk", image=backends.current.image, network=both, detach=False)
+        self.make(image=backends.current.image, network={"outbound": {"mode": "disabled"}, "inbound": {"mode": "enabled"}}, detach=True, auto_stop=60)
 
     def test_an_image_that_is_not_to_be_had(self):
         for image in ("127.0.0.1:1/alpine:latest", "/no/such/directory"):

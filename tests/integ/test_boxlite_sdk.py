@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 import unittest
 
+import backends
 import npm
 from harness import BOUND, ROOT, Daemon, DaemonTest, open_fds, other_mounts, slurp, wait_for
 
@@ -76,7 +77,8 @@ class BoxliteSdk(DaemonTest):
     def run_cases(self):
         """name -> what the case said of itself; and what node said otherwise."""
         env = {k: v for k, v in os.environ.items() if k.lower() not in ("http_proxy", "https_proxy", "all_proxy")}
-        env.update(SBX_SDK=self.sdk, SBX_URL=f"http://{self.address}", SBX_TOKEN=self.token, SBX_BOUND=str(BOUND))
+        env.update(SBX_SDK=self.sdk, SBX_URL=f"http://{self.address}", SBX_TOKEN=self.token, SBX_BOUND=str(BOUND),
+                   SBX_IMAGE=backends.current.image)
         only = os.environ.get("SBX_SDK_CASES", "").split()
         node = subprocess.run(["node", f"{SOURCES}/run.mjs", *only], env=env, stdin=subprocess.DEVNULL, capture_output=True,
                               text=True, timeout=BOUND * 20)

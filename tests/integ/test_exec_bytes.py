@@ -6,6 +6,7 @@ import re
 import threading
 import unittest
 
+import backends
 from executions import ExecTest, memory_kib
 from harness import BOUND, in_threads, open_fds, slurp, wait_for
 from ws import BINARY, Socket
@@ -76,8 +77,9 @@ class Bytes(ExecTest):
         self.assertEqual((a.finish(), a.stdout == data), (0, True))
 
     def test_a_reader_that_stops_stops_only_itself(self):
+        size = 300_000_000 // backends.current.slow
         box = self.d.acquire("stop", "t")["box_id"]  # a worker whose heap has not grown yet
-        a = self.begin("head", "-c", "300000000", "/dev/zero", box=box)
+        a = self.begin("head", "-c", str(size), "/dev/zero", box=box)
         a.until(lambda: len(a.stdout) > 100000)
         pid = self.d.inspect(box)["pid"]
         for _ in range(5):
@@ -86,7 +88,7 @@ class Bytes(ExecTest):
         if not os.environ.get("SBX_SAN"):
             self.assertLess(memory_kib(pid), 16 * 1024)
         self.assertEqual(a.finish(), 0)  # and when it reads on, everything is there
-        self.assertEqual(len(a.stdout), 300000000)
+        self.assertEqual(len(a.stdout), size)
 
     def test_output_before_the_first_client_is_complete(self):
         e = self.sh("head -c 3000000 /dev/zero | tr '\\0' a; echo end >&2")
@@ -96,12 +98,12 @@ class Bytes(ExecTest):
         self.assertEqual((a.finish(), len(a.stdout), a.stderr), (0, 3000000, b"end\n"))
 
     def test_detached_output_is_bounded_and_its_end_is_kept(self):
-        e = self.sh("read x; i=0; while [ $i -lt 100000 ]; do echo line $i; i=$((i+1)); done; echo done")
+        e = self.sh("read x; i=0; while [ $i -lt 50000 ]; do echo line $i; i=$((i+1)); done; echo done")
         a = self.attach(e)
         a.write(b"\n")
         a.until(lambda: b"line 10\n" in a.stdout).close()
         self.wait_status(e, "completed")
-        whole = "".join(f"line {i}\n" for i in range(100000)).encode() + b"done\n"
+        whole = "".join(f"line {i}\n" for i in range(50000)).encode() + b"done\n"
         b = self.attach(e)
         self.assertEqual(b.finish(), 0)
         self.assertTrue(whole.endswith(b.stdout))
@@ -162,7 +164,7 @@ class ManyExecutions(ExecTest):
         for _ in range(70):  # as many as are kept, and all that is allocated once
             self.begin("echo", "x").finish()
         before = self.settled()
-        for i in range(1000):
+        for i in range(1000 // backends.current.slow):
             a = self.begin("echo", str(i))
             self.assertEqual((a.finish(), a.stdout), (0, f"{i}\n".encode()))
         after = self.settled(before)

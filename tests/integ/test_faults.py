@@ -6,6 +6,7 @@ import os
 import signal
 import unittest
 
+import backends
 from harness import Census, Daemon, DaemonTest, Fault, descendants, in_threads, open_fds, proc_says, slurp, start_time, wait_for
 
 
@@ -84,7 +85,7 @@ class BootHangs(DaemonTest):
     """One box's boot hangs: nobody else notices."""
 
     fault = Fault("hang")
-    config = "replicas: 50\nboot_timeout: 2\nmax_concurrent_boots: 2\n"
+    config = f"replicas: 50\nboot_timeout: {2 * backends.current.patience}\nmax_concurrent_boots: 2\n"
     env = {"SBX_FAULT": f"worker.boot.locked=hang@{fault.path}"}
 
     @classmethod

@@ -2,6 +2,7 @@
 
 import unittest
 
+import backends
 from harness import DaemonTest, wait_for
 
 
@@ -12,7 +13,7 @@ class MainJob(DaemonTest):
         d = self.d
         box = d.acquire("alice", "thread-1")
         self.assertEqual(box["source"], "cold")
-        self.assertEqual(box["isolation"], "namespace")
+        self.assertEqual(box["isolation"], backends.current.isolation)
         self.assertEqual(box["status"], "running")
         self.assertEqual(box["user_id"], "alice")
         program = b"import sys\nrows=[l.split(',') for l in open('/mnt/user-data/uploads/in.csv')]\n" \

@@ -9,9 +9,10 @@ import threading
 import time
 import unittest
 
+import backends
 from harness import BOUND, Daemon, DaemonTest, start_time, wait_for
 
-COUNT = 20000
+COUNT = 20000 // backends.current.slow
 COUNTING = f"i=0; while [ $i -lt {COUNT} ]; do echo line $i; i=$((i+1)); done"
 WHOLE = "".join(f"line {i}\n" for i in range(COUNT))
 

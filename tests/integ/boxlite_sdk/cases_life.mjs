@@ -1,7 +1,7 @@
 // Boxes: made, named, found, listed, stopped, started, removed; who may; what the service can not do.
 
 import {
-  assert, freshName, NOT_FOUND, out, processRuns, refuses, rejects, rt, run, runtime, sdk, sh, start, STOPPED, until, withBox,
+  assert, freshName, IMAGE, NOT_FOUND, out, processRuns, refuses, rejects, rt, run, runtime, sdk, sh, start, STOPPED, until, withBox,
   withFolder,
 } from "./kit.mjs";
 import fs from "node:fs";
@@ -16,7 +16,7 @@ async function create_unnamed() {
     assert.equal(box.name, null);
     const info = await box.info();
     assert.equal(info.id, box.id);
-    assert.equal(info.image, "host");
+    assert.equal(info.image, IMAGE);
     assert.ok(["running", "configured"].includes(info.state.status), info.state.status);
     const age = Date.parse(info.createdAt) - before;
     assert.ok(age > -2000 && age < 60_000, `createdAt ${info.createdAt}`);
@@ -78,10 +78,10 @@ async function create_bad_options() {
 async function get_or_create() {
   const name = freshName("shared");
   await withBox(async (box) => {
-    const again = await rt.getOrCreate({ image: "host" }, name);
+    const again = await rt.getOrCreate({ image: IMAGE }, name);
     assert.deepEqual([again.created, again.box.id], [false, box.id]);
   }, {}, name);
-  const anew = await rt.getOrCreate({ image: "host" }, name);
+  const anew = await rt.getOrCreate({ image: IMAGE }, name);
   assert.equal(anew.created, true);
   await rt.remove(anew.box.id, true);
 }
@@ -224,7 +224,7 @@ async function tokens() {
       await rejects(stranger.listInfo(), /auth: /, token);
       await rejects(stranger.get(box.id), /auth: /, token);
       await rejects(stranger.remove(box.id, true), /auth: /, token);
-      await rejects(stranger.create({ image: "host" }), /auth: /, token);
+      await rejects(stranger.create({ image: IMAGE }), /auth: /, token);
     }
     await rejects(runtime(null).listInfo(), /auth: /);
     assert.equal(await out(box, "echo unharmed"), "unharmed\n");
@@ -246,7 +246,7 @@ async function what_it_can_not_do() {
 
 async function boxes_outlive_the_runtime() {
   const other = runtime();
-  const box = await other.create({ image: "host" });
+  const box = await other.create({ image: IMAGE });
   try {
     await other.shutdown();
     other.close();
@@ -258,13 +258,13 @@ async function boxes_outlive_the_runtime() {
 
 async function simple_box() {
   const name = freshName("simple");
-  const simple = new sdk.SimpleBox({ runtime: rt, image: "host", name, env: { OF_BOX: "1" } });
+  const simple = new sdk.SimpleBox({ runtime: rt, image: IMAGE, name, env: { OF_BOX: "1" } });
   try {
     const first = await simple.exec("sh", "-c", "echo $OF_BOX $HERE; echo err >&2; exit 4", { HERE: "2" });
     assert.deepEqual(first, { exitCode: 4, stdout: "1 2\n", stderr: "err\n" });
     const second = await simple.exec("pwd", [], undefined, { cwd: "/tmp", timeoutSecs: 20 });
     assert.deepEqual(second, { exitCode: 0, stdout: "/tmp\n", stderr: "" });
-    const reused = new sdk.SimpleBox({ runtime: rt, image: "host", name, reuseExisting: true });
+    const reused = new sdk.SimpleBox({ runtime: rt, image: IMAGE, name, reuseExisting: true });
     assert.deepEqual([await reused.getId(), reused.created], [simple.id, false]);
     await simple.stop();
   } finally {

@@ -1,5 +1,6 @@
 // What every case stands on: the SDK, a runtime that talks to the sbxd under test, boxes that are gone when their case is,
-// and a command's whole result. The environment says where: SBX_SDK (the folder with node_modules), SBX_URL, SBX_TOKEN.
+// and a command's whole result. The environment says where: SBX_SDK (the folder with node_modules), SBX_URL, SBX_TOKEN,
+// SBX_IMAGE.
 
 import assert from "node:assert/strict";
 import fs from "node:fs";
@@ -23,13 +24,16 @@ export const runtime = (token = process.env.SBX_TOKEN) =>
 
 export const rt = runtime();
 
+/** What boxes of the driver under test are made of. */
+export const IMAGE = process.env.SBX_IMAGE;
+
 let names = 0;
 /** A box name that no other case has. */
 export const freshName = (what) => `${what}-${process.pid}-${++names}`;
 
 /** Calls body(box) with a new box; afterwards the box is gone, whatever happened. */
 export async function withBox(body, options = {}, name = null) {
-  const box = await rt.create({ image: "host", ...options }, name);
+  const box = await rt.create({ image: IMAGE, ...options }, name);
   try {
     return await body(box);
   } finally {
@@ -100,7 +104,7 @@ export const rejects = (promise, pattern, why) =>
 
 /** A box that must not be made; if it is all the same, it is removed. */
 export const refuses = (options, name, pattern, why) =>
-  rejects(rt.create({ image: "host", ...options }, name).then((box) => rt.remove(box.id, true)), pattern, why);
+  rejects(rt.create({ image: IMAGE, ...options }, name).then((box) => rt.remove(box.id, true)), pattern, why);
 
 export const NOT_FOUND = /^box not found: /;
 export const STOPPED = /^(stopped|invalid state): /;

@@ -179,6 +179,24 @@ static void test_a_dead_warm_box_is_replaced_under_the_same_id(void **state)
 	assert_string_equal(rig_box(r, "t")->token, token);
 }
 
+static void test_a_box_that_dies_of_its_check_has_failed_it(void **state)
+{
+	struct rig *r = *state;
+	struct pool_box *b = rig_park(r, "t");
+	uint64_t req;
+
+	rig_forget(r);
+	r->held = HOLD(POOL_CHECK);
+	req = rig_acquire(r, "t");
+	assert_state(r, "t", SLOT_CHECKING);
+	pool_box_failed(r->pool, r->now, b->slot, b->generation, "it does not go on");
+	rig_settle(r);
+	assert_int_equal(rig_recorded(r, EVENT_CHECK_FAILED), 1);
+	assert_int_equal(rig_recorded(r, EVENT_ERROR), 0);
+	rig_pass(r, POOL_FAILED_GRACE);
+	assert_outcome(r, req, GOT(SOURCE_COLD));
+}
+
 static void test_a_check_without_answer_counts_as_failed(void **state)
 {
 	struct rig *r = *state;
@@ -323,6 +341,7 @@ int main(void)
 	    rig_test(test_the_wait_is_told),
 	    rig_test(test_an_explicit_skip_avoids_the_check_within_its_window),
 	    rig_test(test_a_dead_warm_box_is_replaced_under_the_same_id),
+	    rig_test(test_a_box_that_dies_of_its_check_has_failed_it),
 	    rig_test(test_a_check_without_answer_counts_as_failed),
 	    rig_test(test_equal_names_of_other_uids_never_meet),
 	    rig_test(test_a_forced_token_collision_never_crosses_tenants),
