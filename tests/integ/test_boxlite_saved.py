@@ -32,7 +32,12 @@ class Saved:
     def kill_worker(self):
         pid = self.d.inspect(self.box)["pid"]
         os.kill(pid, signal.SIGKILL)
+        self.await_end(pid)
+
+    def await_end(self, pid):
+        """Of a worker, and until sbxd knows of it: an acquire before that would get the old box."""
         wait_for("the worker to be gone", lambda: not start_time(pid))
+        wait_for("sbxd to see it", lambda: self.d.inspect(self.box).get("pid") != pid)
 
     def kill_all(self):
         """sbxd first: nobody sees the worker's end."""
@@ -70,7 +75,7 @@ class Saved:
         """Only what drives the box: its worker says so, and goes."""
         worker, program = self.d.inspect(self.box)["pid"], self.d.program(self.box)
         os.kill(program, signal.SIGKILL)
-        wait_for("the worker to be gone", lambda: not start_time(worker))
+        self.await_end(worker)
         self.is_the_same()
 
     def test_all_but_the_box_die(self):
@@ -201,6 +206,7 @@ class Saved:
             os.kill(pid, signal.SIGKILL)
         wait_for("the machine to be gone", lambda: not self.library.processes("shim"))
         os.kill(worker, signal.SIGKILL)
+        self.await_end(worker)
         self.is_another()
 
     def test_it_is_removed_meanwhile(self):
