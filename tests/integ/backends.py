@@ -18,7 +18,7 @@ class Namespace:
     image = "host"  # of a box that names none
     isolation = "namespace"
     slow = 1  # what takes long is done so many times less often
-    patience = 1  # what a boot may take, where a test has it short
+    patience = 1  # how many times slower boots and commands may be, where a test has its times short
     apart = {}  # tests that are not for it, a module, a class or a test each, and why
 
     def settings(self):

@@ -78,7 +78,7 @@ class BoxliteSdk(DaemonTest):
         """name -> what the case said of itself; and what node said otherwise."""
         env = {k: v for k, v in os.environ.items() if k.lower() not in ("http_proxy", "https_proxy", "all_proxy")}
         env.update(SBX_SDK=self.sdk, SBX_URL=f"http://{self.address}", SBX_TOKEN=self.token, SBX_BOUND=str(BOUND),
-                   SBX_IMAGE=backends.current.image)
+                   SBX_IMAGE=backends.current.image, SBX_PATIENCE=str(backends.current.patience))
         only = os.environ.get("SBX_SDK_CASES", "").split()
         node = subprocess.run(["node", f"{SOURCES}/run.mjs", *only], env=env, stdin=subprocess.DEVNULL, capture_output=True,
                               text=True, timeout=BOUND * 20)

@@ -28,6 +28,15 @@ BEGUN = "touch /tmp/begun; echo begun; sleep 1000"
 class EndsTest(DaemonTest):
     config = micro_vm.config("replicas: 4\n").replace("health_check_timeout: 20", f"health_check_timeout: {CHECK}")
 
+    @classmethod
+    def setUpClass(cls):
+        """The template is there before anything is timed."""
+        super().setUpClass()
+        r = cls.d.post("/v1/acquire", {"user_id": "u", "thread_id": "first"}, timeout=BOUND * 4)
+        assert r.status == 200, r
+        assert cls.d.request("DELETE", f"/v1/boxes/{r.json['box_id']}?force=true").status == 204
+        wait_for("it to be gone", lambda: not qemus(cls.d))
+
     def setUp(self):
         self.ends = contextlib.ExitStack()
         self.addCleanup(self.ends.close)

@@ -1,6 +1,8 @@
 // A command under control: terminals, signals, the end by force or by time.
 
-import { assert, assertSignalled, drain, finish, heard, out, processRuns, rejects, sh, start, until, withBox } from "./kit.mjs";
+import {
+  assert, assertSignalled, drain, finish, heard, out, PATIENCE, processRuns, rejects, sh, start, until, withBox,
+} from "./kit.mjs";
 
 async function tty() {
   await withBox(async (box) => {
@@ -149,7 +151,7 @@ async function control_of_what_has_ended() {
 
 async function timeout() {
   await withBox(async (box) => {
-    const { stdout, exitCode } = await sh(box, "echo begun; sleep 2345 & wait", { timeout: 0.5 });
+    const { stdout, exitCode } = await sh(box, "echo begun; sleep 2345 & wait", { timeout: 0.5 * PATIENCE });
     assert.equal(stdout, "begun\n");
     assert.notEqual(exitCode, 0);
     await until(async () => !(await processRuns(box, "sleep 2345")));

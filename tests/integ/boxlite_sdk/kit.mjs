@@ -1,6 +1,6 @@
 // What every case stands on: the SDK, a runtime that talks to the sbxd under test, boxes that are gone when their case is,
 // and a command's whole result. The environment says where: SBX_SDK (the folder with node_modules), SBX_URL, SBX_TOKEN,
-// SBX_IMAGE.
+// SBX_IMAGE, SBX_PATIENCE.
 
 import assert from "node:assert/strict";
 import fs from "node:fs";
@@ -26,6 +26,9 @@ export const rt = runtime();
 
 /** What boxes of the driver under test are made of. */
 export const IMAGE = process.env.SBX_IMAGE;
+
+/** How many times slower they are than namespaces, for times that a case has short. */
+export const PATIENCE = Number(process.env.SBX_PATIENCE);
 
 let names = 0;
 /** A box name that no other case has. */
