@@ -182,7 +182,7 @@ static void test_a_dead_warm_box_is_replaced_under_the_same_id(void **state)
 static void test_a_box_that_dies_of_its_check_has_failed_it(void **state)
 {
 	struct rig *r = *state;
-	struct pool_box *b = rig_park(r, "t");
+	const struct pool_box *b = rig_park(r, "t");
 	uint64_t req;
 
 	rig_forget(r);
