@@ -214,7 +214,7 @@ gen = struct.unpack_from("<Q", s.recv(100000), 16)[0]
 
 def say(kind, body, tail=b"", fds=(), g=gen):
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
-    s.sendmsg([struct.pack("<HHIQQ", 1, kind, len(tail), 0, g) + body + tail], rights)
+    s.sendmsg([struct.pack("<HHIQQ", VERSION, kind, len(tail), 0, g) + body + tail], rights)
 
 def up(g=gen):
     say(HELLO, struct.pack("<IiII", 0, os.getpid(), 0, 0), g=g)
@@ -258,10 +258,11 @@ time.sleep(1000)
 
 
 def message_numbers():
-    """The enum of wire/control.h as assignments in Python."""
-    enum = re.search(r"enum ctl_type \{(.*?)\};", slurp(f"{ROOT}/wire/control.h"), re.S).group(1)
-    names = re.findall(r"^\tCTL_(\w+)", enum, re.M)
-    return "".join(f"{name} = {number}\n" for number, name in enumerate(names))
+    """The version and the enum of wire/control.h as assignments in Python."""
+    header = slurp(f"{ROOT}/wire/control.h")
+    version = re.search(r"#define CTL_VERSION (\d+)U", header).group(1)
+    names = re.findall(r"^\tCTL_(\w+)", re.search(r"enum ctl_type \{(.*?)\};", header, re.S).group(1), re.M)
+    return f"VERSION = {version}\n" + "".join(f"{name} = {number}\n" for number, name in enumerate(names))
 
 
 class LyingWorker(unittest.TestCase):
