@@ -1,6 +1,7 @@
 """Runs integration tests, over the driver that SBX_DRIVER names: those that are for it (backends.py)."""
 
 import sys
+import time
 import unittest
 
 import backends
@@ -41,5 +42,31 @@ class Loader(unittest.TestLoader):
         return chosen(super().loadTestsFromNames(names, module))
 
 
+class Result(unittest.TextTestResult):
+    """Tells with -v which modules take long; what a class sets up counts for its first test."""
+
+    def startTestRun(self):
+        super().startTestRun()
+        self.last = time.monotonic()
+        self.seconds = {}
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        now = time.monotonic()
+        module = type(test).__module__
+        self.seconds[module] = self.seconds.get(module, 0) + now - self.last
+        self.last = now
+
+    def stopTestRun(self):
+        super().stopTestRun()
+        if self.showAll:
+            for module, seconds in sorted(self.seconds.items(), key=lambda row: -row[1]):
+                self.stream.writeln(f"{seconds:6.0f} s  {module}")
+
+
+class Runner(unittest.TextTestRunner):
+    resultclass = Result
+
+
 if __name__ == "__main__":
-    unittest.main(module=None, testLoader=Loader())
+    unittest.main(module=None, testLoader=Loader(), testRunner=Runner)
