@@ -13,7 +13,7 @@
 #include "tools/host_program.h"
 #include "wire/json.h"
 
-#define PROGRAM_NS (30 * NS_PER_S)
+#define PROGRAM_NS (100 * NS_PER_S) /* the trial of KVM alone may take 60 */
 #define OUTPUT_MAX (1U << 20)
 #define PATH_LEN 4096
 #define TREE_FDS 16
@@ -127,7 +127,9 @@ static void probe_in(struct doctor *d, char *worker, char *folder)
 	if (json_array_size(d->drivers) > 0)
 		put_drivers(d, d->drivers);
 	else
-		doctor_say(d, DOCTOR_WRONG, "install all of sbxd anew",
+		doctor_say(d, DOCTOR_WRONG,
+		    rc == -ETIMEDOUT ? "ask again when the host has less to do"
+				     : "install all of sbxd anew",
 		    "sbx-worker could not ask them: %s",
 		    rc == -ETIMEDOUT ? "it did not end in time" : doctor_complaint(&errors));
 	buf_free(&out);

@@ -61,7 +61,12 @@ static int lock_path(const char *path, char out[QEMU_PATH])
 	return snprintf(out, QEMU_PATH, "%s", path) >= QEMU_PATH ? -ENAMETOOLONG : 0;
 }
 
-/* A descriptor with the exclusive lock, -EBUSY, -ENOENT: there is nothing to lock; or -errno. */
+/*
+ * A descriptor with the exclusive lock, -EBUSY, -ENOENT: there is nothing to lock; or -errno.
+ *
+ * Another may have removed it since it was opened, and a third made it anew, for a machine: what is
+ * locked must be what has the name.
+ */
 static int claim(const char *path)
 {
 	char file[QEMU_PATH];
@@ -70,11 +75,14 @@ static int claim(const char *path)
 
 	if (rc < 0)
 		return rc;
-	fd = open(file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	do {
+		fd_close(&fd);
+		fd = open(file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0)
+			return -errno;
+		if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+			return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	} while (!has_name(fd, file));
 	return fd_take(&fd);
 }
 

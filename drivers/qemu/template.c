@@ -29,8 +29,8 @@ static int open_part(const struct store_entry *e, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Opens and checks it. 0, -EIDRM: it was removed meanwhile; or -errno: it is damaged, or made for
- * another clock. */
+/* Opens and checks it. 0, -EIDRM: it was removed meanwhile; or -errno: it is damaged, made for
+ * another clock, or, with -ENOENT, was removed before it was open. */
 static int template_open(const struct qemu_plan *plan, const uint8_t digest[DIGEST_LEN],
     uint64_t deadline_ns, struct template *t)
 {
@@ -76,7 +76,7 @@ static int template_try(const struct driver_site *site, const struct qemu_plan *
 	template_close(t);
 	if (rc == -ETIMEDOUT)
 		return err_sys(err, ETIMEDOUT, "wait for %s", t->entry.path);
-	if (rc == -EIDRM) {
+	if (rc == -EIDRM || (rc == -ENOENT && access(t->entry.path, F_OK) < 0)) {
 		log_info("%s was removed meanwhile, and is made anew", t->entry.path);
 		return -EAGAIN;
 	}

@@ -1,6 +1,6 @@
 /*
  * templates_look: what templates there are, and whether a box would begin with them today.
- * `sbx-worker image`; changes nothing.
+ * `sbx-worker image`; changes no template, but unpacks a kernel that has changed.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -39,12 +39,12 @@ os.register_at_fork(after_in_child=_after_fork_in_child)
 
 def new_socket(family: socket.AddressFamily) -> socket.socket:
     sock = socket.socket(family, socket.SOCK_STREAM)
+    _open[sock.fileno()] = weakref.ref(sock)  # at once: a fork in another thread must find it
     sock.setblocking(True)  # whatever socket.setdefaulttimeout says
     if family == socket.AF_UNIX:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)  # makes large uploads faster
     else:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    _open[sock.fileno()] = weakref.ref(sock)
     return sock
 
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -164,6 +165,44 @@ static void test_who_is_too_late_is_told(void **state)
 	assert_int_equal(store_hold(fd, path_of(s, "image-aa"), clock_now_ns()), -EIDRM);
 }
 
+/* What happens once, right before the next lock is asked for. */
+static void (*before_lock)(void);
+static char between[160];
+static int between_fd = -1;
+
+/* In the place of the C library's. */
+int flock(int fd, int operation)
+{
+	void (*happens)(void) = before_lock;
+
+	before_lock = NULL;
+	if (happens)
+		happens();
+	return (int)syscall(SYS_flock, fd, operation);
+}
+
+/* Another removes it, and a third makes it anew, for a machine. */
+static void made_anew(void)
+{
+	assert_int_equal(unlink(between), 0);
+	fill(between, 1);
+	between_fd = open(between, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(store_hold(between_fd, between, clock_now_ns() + NS_PER_S), 0);
+}
+
+static void test_what_is_made_anew_meanwhile_stays(void **state)
+{
+	struct shelf *s = *state;
+
+	put_disk(s, "image-aa", 1);
+	(void)snprintf(between, sizeof(between), "%s", path_of(s, "image-aa"));
+	before_lock = made_anew;
+	assert_int_equal(store_take_out(between), -EBUSY);
+	assert_true(is_there(s, "image-aa"));
+	fd_close(&between_fd);
+	assert_int_equal(store_take_out(between), 0);
+}
+
 static void test_who_looks_is_waited_for(void **state)
 {
 	struct shelf *s = *state;
@@ -271,6 +310,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 	    TEST(test_machines_are_counted),
 	    TEST(test_who_is_too_late_is_told),
+	    TEST(test_what_is_made_anew_meanwhile_stays),
 	    TEST(test_who_looks_is_waited_for),
 	    TEST(test_the_longest_unused_goes_first),
 	    TEST(test_what_a_machine_has_stays),
