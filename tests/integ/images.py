@@ -115,6 +115,8 @@ class Registry:
                     f"http: {{addr: '{self.name}'}}\n")
             if accounts:
                 f.write(f"auth: {{htpasswd: {{realm: test, path: {path}/htpasswd}}}}\n")
+        with open(f"{path}/auth.json", "w", encoding="ascii") as f:
+            f.write("{}")
         with open(f"{path}/htpasswd", "w", encoding="ascii") as f:
             f.writelines(f"{user}:{digest}\n" for user, (_, digest) in (accounts or {}).items())
         self.log = open(f"{path}/log", "wb")
@@ -133,8 +135,9 @@ class Registry:
         image.write_layout(layout)
         ref = f"{self.name}/{name}:{tag}"
         login = ["--dest-creds", self.login] if self.login else []
+        env = {**os.environ, "REGISTRY_AUTH_FILE": f"{self.path}/auth.json"}  # whatever somebody has logged in to on this host
         subprocess.run(["skopeo", "copy", "--quiet", "--dest-tls-verify=false", *login, f"oci:{layout}:latest", f"docker://{ref}"],
-                       check=True, timeout=BOUND * 4, capture_output=True)
+                       check=True, timeout=BOUND * 4, capture_output=True, env=env)
         return ref
 
     def stop(self):

@@ -238,7 +238,7 @@ class Wrong:
         way. Whatever was told until then was right; then the box has died, and of what; the next one is as ever."""
         out = "head -c 2000000 /dev/zero | tr '\\0' x"
         for knobs, what, words in (("stdout:stall", "said", "(lost [0-9]+ bytes of|damaged|holds something other than)"),
-                                   ("stdout:twice", "said", "(repeated [0-9]+ bytes of|damaged|holds something other than)"),
+                                   ("stdout:twice", "said", "(repeated [0-9]+ bytes of|lost [0-9]+ bytes of|damaged|holds something other than)"),
                                    ("stdout:flip", "said", "(damaged|lost|holds something other than)"),
                                    ("stdin:lie", "was told", "lost [0-9]+ bytes of"),
                                    ("stdin:twice", "was told", "repeated [0-9]+ bytes of"),

@@ -11,7 +11,7 @@ import subprocess
 import threading
 import unittest
 
-from harness import (BOUND, IS_ROOT, Census, Daemon, DaemonTest, Fault, in_threads, open_fds, slurp, start_time, wait_for)
+from harness import (BOUND, IS_ROOT, Census, Daemon, DaemonTest, Fault, in_threads, open_files, slurp, start_time, wait_for)
 from images import DIR, FILE, HARD, LINK, Image, ImagesTest, base, layer
 
 
@@ -492,8 +492,7 @@ class Images(ImagesTest):
             self.d.acquire("u", ref, image=ref)
         self.remove_boxes()
         self.d.post("/v1/images/prune")
-        held = [os.readlink(f"/proc/{self.d.process.pid}/fd/{fd}") for fd in open_fds(self.d.process.pid)]
-        self.assertEqual([p for p in held if "/images/" in p], [])
+        wait_for("no image is held", lambda: not [p for p in open_files(self.d.process.pid) if "/images/" in p])
 
 
 if __name__ == "__main__":
