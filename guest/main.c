@@ -12,11 +12,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "guest/alone.h"
@@ -93,15 +95,38 @@ static int start(struct guest *g)
 	return 0;
 }
 
+/* Says so to who started us, not in the stream: frames only are in that. */
+static int refuse(const char *what, const char *why)
+{
+	struct iovec parts[] = {
+	    {(void *)(uintptr_t)what, strlen(what)},
+	    {(void *)(uintptr_t)why, strlen(why)},
+	    {(void *)(uintptr_t) "\n", 1},
+	};
+
+	(void)writev(STDERR_FILENO, parts, 3); /* else the exit status says it */
+	return -1;
+}
+
+static const char *why_not_alone(int rc)
+{
+	if (rc == -EXDEV)
+		return "it was not started from outside";
+	return rc == -EBUSY ? "something in it does not end" : strerror(-rc);
+}
+
 static int enter(struct guest *g, int argc, char **argv)
 {
 	bool alone = !strcmp(argv[1], "relay-alone");
+	int rc;
 
 	if (!alone && strcmp(argv[1], "relay") != 0)
-		return -1;
-	if (alone && alone_make(&g->killer.tree) != 0)
-		return -1;
-	return relay_enter(argc > 2 ? argv[2] : NULL);
+		return refuse("relay or relay-alone, and not ", argv[1]);
+	rc = alone ? alone_make(&g->killer.tree) : 0;
+	if (rc < 0)
+		return refuse("take over the box: ", why_not_alone(rc));
+	rc = relay_enter(argc > 2 ? argv[2] : NULL);
+	return rc < 0 ? refuse("relay: ", strerror(-rc)) : 0;
 }
 
 int main(int argc, char **argv)

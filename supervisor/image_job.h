@@ -46,7 +46,7 @@ struct image_build {
 	int hold;		      /* keeps its image in the store; -1: it is not of the store */
 };
 
-/* Orders a template, as image_job_order(). One is made at a time. */
+/* Orders a template, as image_job_order(); of these fewer may wait. One is made at a time. */
 int image_job_build(struct sbxd *s, const struct image_build *build, const struct image_hook *hook);
 
 /* Nobody with that number waits any more. A pull goes on: it was begun, and others will want it. */

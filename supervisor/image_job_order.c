@@ -12,7 +12,8 @@
 #include "supervisor/image_job_int.h"
 #include "supervisor/sbxd.h"
 
-#define JOBS_MAX 64 /* that run or wait */
+#define JOBS_MAX 64   /* that run or wait */
+#define BUILDS_MAX 16 /* of them: each takes minutes, and what others want pulled needs a place */
 
 static struct image_job *find_pull(const struct sbxd *s, const char *image)
 {
@@ -93,6 +94,16 @@ int image_job_order(
 	return j ? job_begin(j, fresh, hook) : -ENOMEM;
 }
 
+static bool is_full_of_builds(const struct sbxd *s)
+{
+	const struct image_job *j;
+	uint32_t builds = 0;
+
+	TAILQ_FOREACH (j, &s->image_jobs->list, link)
+		builds += j->op == CTL_TEMPLATE_BUILD;
+	return builds >= BUILDS_MAX;
+}
+
 static int copy_fd(int fd, int *out)
 {
 	*out = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -104,7 +115,7 @@ int image_job_build(struct sbxd *s, const struct image_build *build, const struc
 	struct image_job *j;
 	int rc;
 
-	if (is_full(s))
+	if (is_full(s) || is_full_of_builds(s))
 		return -EAGAIN;
 	j = job_new(s, CTL_TEMPLATE_BUILD, build->spec->image);
 	if (!j)

@@ -64,10 +64,14 @@ void pool_evict_box(struct pool *p, uint64_t now, struct pool_box *b, const char
 	stop_box(p, now, b, why);
 }
 
-/* Its worker closes the box of its own accord. */
+/* Its worker closes the box of its own accord. One that was to be saved when that is done still is:
+ * its worker only goes. */
 void pool_closes_itself(struct pool *p, uint64_t now, struct pool_box *b, const char *why)
 {
+	uint32_t saved = b->state == SLOT_CLOSING ? b->flags & SLOT_FLAG_SAVED : 0;
+
 	end_use(p, b, why);
+	b->flags |= saved;
 	if (b->state != SLOT_CLOSING)
 		pool_move(p, now, b, SLOT_CLOSING, why);
 	pool_limit(p, b, now + p->rules.close_grace + POOL_CLOSE_SLACK);

@@ -12,6 +12,8 @@
  * still on its way about the dead worker is stale by that, and so is a client that thinks it has a
  * lease, or processes, in it.
  */
+#include <bsd/string.h>
+
 #include "supervisor/pool_int.h"
 
 /* Between two leases. What ends each worker that comes near it is not kept for ever. */
@@ -38,10 +40,27 @@ bool pool_may_save(const struct pool *p, const struct pool_box *b)
 	return is_worth_it(p, b) && (was_up || pool_is_saved(b));
 }
 
+/* A lease that nobody has heard of yet went with the worker; and its grant names a generation that
+ * will be no box's, so that nobody would answer who waits for it. */
+static void take_grants_back(struct pool *p, const struct pool_box *b)
+{
+	struct pool_action *a;
+
+	TAILQ_FOREACH (a, &p->actions, link) {
+		if (a->kind != POOL_GRANT || a->slot != b->slot || a->generation != b->generation)
+			continue;
+		a->kind = POOL_REFUSE;
+		a->error = API_WORKER_CRASHED;
+		(void)strlcpy(a->text, "the box's worker ended, and another takes the box over",
+		    sizeof(a->text));
+	}
+}
+
 void pool_save(struct pool *p, uint64_t now, struct pool_box *b)
 {
 	b->saves++;
 	b->killed = b->failed = false;
+	take_grants_back(p, b);
 	pool_rename_box(p, b);
 	b->flags |= SLOT_FLAG_SAVED;
 	pool_move(p, now, b, SLOT_RESERVED, "its machine outlived its worker");

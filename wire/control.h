@@ -11,8 +11,9 @@
  *
  *     sbx-worker box SLOT    with the descriptors CTL_FD_*
  *     sbx-worker janitor     with CTL_FD_CONTROL only
- *     sbx-worker image       one order about the image store, or about templates, then it exits;
- * for these with CTL_FD_GUEST and _HELPER, to make one also _PREPARED, _IMAGE
+ *     sbx-worker image       as the janitor: one order about the image store, then it exits; or
+ *                            about templates, with CTL_FD_GUEST and CTL_FD_HELPER, too, and to
+ *                            make one with CTL_FD_PREPARED and CTL_FD_IMAGE
  *
  * A worker outlives its sbxd. The next one connects to the worker's own socket (wire/rendezvous.h)
  * and is told CTL_HELLO and CTL_HELD; then that connection is as the pair was.

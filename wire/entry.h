@@ -179,8 +179,8 @@ struct entry_reader {
 
 /*
  * Takes the next n bytes of a stream, and calls fn for each record that is complete, ENTRY_ALIVE
- * apart. 0; -EBADMSG: a
- * record makes no sense, and the stream is of no further use; or what fn returned.
+ * apart. 0; -EBADMSG: a record makes no sense, and the stream is of no further use; or what fn
+ * returned.
  */
 int entry_feed(struct entry_reader *r, const uint8_t *bytes, size_t n, entry_fn *fn, void *ctx);
 

@@ -2,8 +2,8 @@
  * start: from a name to a box whose agent has said HELLO. sbx-boxlite; the loop.
  *
  * A box that is there already under that name is another's leftover: it is removed, never used,
- * unless it is what was asked for (take.c). If
- * we die in between, what is there of the box is removed by its name.
+ * unless it is what was asked for (take.c). If we die in between, what is there of the box is
+ * removed by its name.
  */
 #include <errno.h>
 #include <libgen.h>

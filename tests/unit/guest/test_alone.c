@@ -32,6 +32,7 @@ struct space {
 	int guest; /* the program */
 	int to;	   /* the guest's stdin */
 	int from;  /* and its stdout */
+	int said;  /* and its stderr */
 	pid_t entered;
 };
 
@@ -167,7 +168,7 @@ static int teardown(void **state)
 }
 
 /* In the namespaces of init: from outside, so that the parent is nobody there. */
-static void enter(const struct space *s, int in, int out, bool from_outside)
+static void enter(const struct space *s, const int ends[3], bool from_outside)
 {
 	char path[64];
 	char *argv[] = {"sbx-guest", "relay-alone", NULL};
@@ -191,8 +192,8 @@ static void enter(const struct space *s, int in, int out, bool from_outside)
 			_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 121);
 		}
 	}
-	(void)dup2(in, STDIN_FILENO);
-	(void)dup2(out, STDOUT_FILENO);
+	for (int i = 0; i < 3; i++)
+		(void)dup2(ends[i], i);
 	(void)fexecve(s->guest, argv, envp);
 	_exit(122);
 }
@@ -201,19 +202,23 @@ static void run_guest(struct space *s, bool from_outside)
 {
 	int in[2];
 	int out[2];
+	int said[2];
 
-	assert_true(pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0);
+	assert_true(
+	    pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0 && pipe2(said, O_CLOEXEC) == 0);
 	s->entered = fork();
 	assert_true(s->entered >= 0);
 	if (s->entered == 0) {
 		(void)close(in[1]);
 		(void)close(out[0]);
-		enter(s, in[0], out[1], from_outside);
+		enter(s, (const int[3]){in[0], out[1], said[1]}, from_outside);
 	}
 	(void)close(in[0]);
 	(void)close(out[1]);
+	(void)close(said[1]);
 	s->to = in[1];
 	s->from = out[0];
+	s->said = said[0];
 }
 
 static int end_guest(struct space *s)
@@ -222,6 +227,7 @@ static int end_guest(struct space *s)
 
 	(void)close(s->to);
 	(void)close(s->from);
+	(void)close(s->said);
 	assert_int_equal(waitpid(s->entered, &status, 0), s->entered);
 	return status;
 }
@@ -249,12 +255,15 @@ static void test_nothing_of_the_one_before_is_left(void **state)
 static void test_who_has_a_parent_there_ends_nobody(void **state)
 {
 	struct space *s = *state;
+	char text[200] = "";
 	char byte;
 
 	if (!s->init)
 		skip();
 	run_guest(s, false);
-	assert_int_equal(read(s->from, &byte, 1), 0); /* it ends, and has said nothing */
+	assert_int_equal(read(s->from, &byte, 1), 0); /* it ends, and has said nothing there */
+	assert_true(read(s->said, text, sizeof(text) - 1) > 0);
+	assert_string_equal(text, "take over the box: it was not started from outside\n");
 	assert_int_not_equal(end_guest(s), 0);
 	assert_true(count(s, VICTIM) >= 3);
 }

@@ -65,6 +65,34 @@ static void test_no_hello_in_time_is_the_end(void **state)
 	assert_outcome(r, req, GOT(SOURCE_COLD));
 }
 
+/* Only what drove the box has died, and its worker is on its way out: it says so to the successor,
+ * too. */
+static void test_what_was_to_be_saved_still_is(void **state)
+{
+	struct rig *r = *state;
+	const struct pool_box *b;
+	uint64_t machine;
+	uint32_t slot;
+
+	rig_acquire(r, "t");
+	b = rig_box(r, "t");
+	slot = b->slot;
+	machine = b->machine;
+	pool_outlives(r->pool, slot, b->generation, true);
+	pool_box_failed(r->pool, r->now, slot, b->generation, "the stream ended");
+	pool_box_left(r->pool, slot, b->generation);
+	rig_take_actions(r);
+	r->held = HOLD_HELLO;
+	rig_die_and_succeed(r);
+	rig_forgive(r, slot);
+	pool_adopted(r->pool, r->now, slot, pool_box_at(r->pool, slot)->generation, false, true);
+	rig_take_actions(r);
+	assert_state(r, "t", SLOT_CLOSING);
+	rig_crash(r, slot);
+	assert_state(r, "t", SLOT_WARM);
+	assert_int_equal(rig_box(r, "t")->machine, machine);
+}
+
 static void test_a_hello_that_is_not_owed_is_ignored(void **state)
 {
 	struct rig *r = *state;
@@ -145,6 +173,7 @@ int main(void)
 	    rig_test(test_no_order_but_kill_comes_before_hello),
 	    rig_test(test_who_waits_for_hello_is_served_in_order),
 	    rig_test(test_no_hello_in_time_is_the_end),
+	    rig_test(test_what_was_to_be_saved_still_is),
 	    rig_test(test_a_hello_that_is_not_owed_is_ignored),
 	    rig_test(test_leaving_refuses_who_waits_and_who_comes_and_closes_nothing),
 	    rig_test(test_a_successor_finds_all_that_was_left),

@@ -67,6 +67,35 @@ static void test_who_waits_gets_it(void **state)
 	assert_outcome(r, req[1], GOT(SOURCE_ACTIVE));
 }
 
+/* The worker proves the box and dies at once: sbxd hears of both before it has answered anybody.
+ * Not taken by the rig, which would have a worker in the slot, or none. */
+static void test_who_was_to_get_it_just_then_is_answered(void **state)
+{
+	struct rig *r = *state;
+	const struct pool_box *b = box_that_outlives(r, "t");
+	struct pool_action a;
+	uint64_t refused = 0;
+	uint64_t req;
+
+	assert_int_equal(rig_release(r, "t", 0), POOL_RELEASE_WARM);
+	r->held = HOLD(POOL_CHECK);
+	req = rig_acquire(r, "t");
+	assert_state(r, "t", SLOT_CHECKING);
+	pool_checked(r->pool, r->now, b->slot, b->generation, true, "");
+	pool_worker_gone(r->pool, r->now, b->slot, b->generation, 9, "killed by signal 9");
+	assert_int_equal(b->state, SLOT_BOOTING);
+	assert_int_equal(b->lease_count, 0);
+	while (pool_next_action(r->pool, &a)) {
+		assert_int_not_equal(a.kind, POOL_GRANT);
+		if (a.kind != POOL_REFUSE)
+			continue;
+		assert_int_equal(refused, 0);
+		assert_int_equal(a.error, API_WORKER_CRASHED);
+		refused = a.req;
+	}
+	assert_int_equal(refused, req);
+}
+
 static void assert_replaced(struct rig *r, const struct pool_box *b, uint64_t req)
 {
 	assert_outcome(r, req, GOT(SOURCE_COLD));
@@ -299,6 +328,7 @@ int main(void)
 	    rig_test(test_it_is_booted_again_and_warm),
 	    rig_test(test_it_is_always_checked),
 	    rig_test(test_who_waits_gets_it),
+	    rig_test(test_who_was_to_get_it_just_then_is_answered),
 	    rig_test(test_who_waits_for_one_that_cannot_be_had_gets_another),
 	    rig_test(test_its_taking_over_has_its_time),
 	    rig_test(test_not_for_ever),
