@@ -239,5 +239,5 @@ void api_events(struct sbxd *s, struct client *c, const struct route_call *call)
 	}
 	if (e->follows)
 		LIST_INSERT_HEAD(&s->event_streams, e, link);
-	client_stream_begin(c, "text/event-stream", &e->stream);
+	(void)client_stream_begin(c, "text/event-stream", &e->stream);
 }

@@ -103,7 +103,7 @@ static void stream_pull(struct sbxd *s, struct client *c, const char *reference)
 		    "too many images are to be pulled");
 		return;
 	}
-	progress_stream_begin(p, c, image_job_progress(s, reference, &now) ? &now : NULL);
+	(void)progress_stream_begin(p, c, image_job_progress(s, reference, &now) ? &now : NULL);
 }
 
 static void pull(struct sbxd *s, struct client *c, const char *reference, bool stream)

@@ -174,23 +174,29 @@ static void on_stream_built(
 	progress_stream_end(p);
 }
 
-static void build(struct sbxd *s, struct client *c, const struct pool_spec *spec, bool stream)
+static void build_streaming(struct sbxd *s, struct client *c, const struct pool_spec *spec)
 {
-	struct progress_stream *p = stream ? progress_stream_new(s, template_build_unhook) : NULL;
+	struct progress_stream *p = progress_stream_new(s, template_build_unhook);
 
-	if (stream && !p) {
+	if (!p) {
 		client_reply_error(c, API_INTERNAL, "out of memory");
-	} else if (p) {
-		progress_stream_begin(p, c, NULL);
+		return;
+	}
+	if (progress_stream_begin(p, c, NULL))
 		template_build(s, spec,
 		    &(struct template_hook){.ctx = progress_stream_ctx(p),
 			.progress = on_stream_progress,
 			.done = on_stream_built});
-	} else {
-		client_wait(c);
-		template_build(
-		    s, spec, &(struct template_hook){.ctx = client_req(c), .done = on_built});
+}
+
+static void build(struct sbxd *s, struct client *c, const struct pool_spec *spec, bool stream)
+{
+	if (stream) {
+		build_streaming(s, c, spec);
+		return;
 	}
+	client_wait(c);
+	template_build(s, spec, &(struct template_hook){.ctx = client_req(c), .done = on_built});
 }
 
 static int take_size(json_t *body, const char **image, struct pool_spec *size, struct err *err)

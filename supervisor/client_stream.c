@@ -117,7 +117,7 @@ static void on_stream_timer(struct loop *l, struct loop_timer *t)
 	sbxd_settle(s);
 }
 
-void client_stream_begin(struct client *c, const char *content_type, struct client_stream *st)
+bool client_stream_begin(struct client *c, const char *content_type, struct client_stream *st)
 {
 	int rc;
 
@@ -131,14 +131,15 @@ void client_stream_begin(struct client *c, const char *content_type, struct clie
 	if (rc < 0 || c->head_request) {
 		client_drop_stream(c);
 		client_answered(c);
-		return;
+		return false;
 	}
 	if (go_on(c, false) == STREAM_END) {
 		end_stream(c);
-		return;
+		return false;
 	}
 	clients_give_reader(c->cs, &c->http);
 	c->state = CLIENT_STREAMING;
+	return true;
 }
 
 void client_stream_pump(struct client_stream *st)

@@ -89,13 +89,13 @@ void progress_stream_free(struct progress_stream *p)
 	free(p);
 }
 
-void progress_stream_begin(
+bool progress_stream_begin(
     struct progress_stream *p, struct client *c, const struct ctl_progress *now)
 {
 	if (now)
 		p->progress = *now;
 	p->news = now != NULL;
-	client_stream_begin(c, "application/x-ndjson", &p->stream);
+	return client_stream_begin(c, "application/x-ndjson", &p->stream);
 }
 
 void progress_stream_tell(struct progress_stream *p, const struct ctl_progress *progress)

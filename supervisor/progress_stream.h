@@ -5,6 +5,7 @@
 #ifndef SBXD_SUPERVISOR_PROGRESS_STREAM_H
 #define SBXD_SUPERVISOR_PROGRESS_STREAM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "wire/api_error.h"
@@ -27,8 +28,8 @@ struct progress_stream *progress_stream_of(uint64_t ctx);
 /* It was never begun: nobody is told. */
 void progress_stream_free(struct progress_stream *p);
 
-/* Answers c so from now on; first with *now, unless that is NULL. */
-void progress_stream_begin(
+/* Answers c so from now on; first with *now, unless that is NULL. False: p is gone already. */
+bool progress_stream_begin(
     struct progress_stream *p, struct client *c, const struct ctl_progress *now);
 
 /* It is so far. */
