@@ -14,6 +14,7 @@
 #include "tools/bench.h"
 
 #define STACK 65536
+#define BUFFER_ALIGN 4096UL
 
 static void read_all(int fd, char *buf, size_t n)
 {
@@ -35,6 +36,17 @@ static void write_all(int fd, const char *buf, size_t n)
 			_exit(0);
 		done += (size_t)put;
 	}
+}
+
+char *bench_buffer(size_t bytes)
+{
+	char *buf =
+	    aligned_alloc(BUFFER_ALIGN, (bytes + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN);
+
+	if (!buf)
+		bench_die("aligned_alloc");
+	memset(buf, 0, bytes);
+	return buf;
 }
 
 /* A child that runs fn on its end of a pair; our end is returned. */
@@ -150,22 +162,16 @@ bool base_bwrap(struct samples *s, size_t n)
 
 static void pour(int fd, size_t bytes, size_t chunk)
 {
-	char *buf = malloc(chunk);
+	char *buf = bench_buffer(chunk);
 
-	if (!buf)
-		_exit(1);
-	memset(buf, 'x', chunk);
 	for (size_t done = 0; done < bytes; done += chunk)
 		write_all(fd, buf, chunk);
 }
 
 void base_stream(struct samples *s, size_t n, size_t total, size_t chunk)
 {
-	char *buf = malloc(chunk);
+	char *buf = bench_buffer(chunk);
 
-	if (!buf)
-		bench_die("malloc");
-	memset(buf, 0, chunk);
 	for (size_t i = 0; i < n; i++) {
 		pid_t pid;
 		uint64_t begin = 0;

@@ -61,10 +61,8 @@ void wire_close(struct wire *w)
 
 void wire_keep(struct wire *w, size_t bytes)
 {
-	w->buf = realloc(w->buf, bytes + 1);
-	if (!w->buf)
-		bench_die("realloc");
-	memset(w->buf, 0, bytes + 1);
+	free(w->buf);
+	w->buf = bench_buffer(bytes + 1);
 	w->cap = bytes;
 }
 
