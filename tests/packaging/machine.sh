@@ -35,6 +35,8 @@ TimeoutStartSec=infinity
 [Install]
 WantedBy=graphical.target
 UNIT
+# A login on that line would hang up on the test.
+ln -sf /dev/null "$root/etc/systemd/system/serial-getty@ttyS0.service"
 ln -sf /usr/lib/systemd/system/graphical.target "$root/etc/systemd/system/default.target"
 mkdir -p "$root/etc/systemd/system/graphical.target.wants"
 ln -sf ../test.service "$root/etc/systemd/system/graphical.target.wants/test.service"
