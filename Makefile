@@ -559,7 +559,9 @@ fuzz: $(FUZZ_BIN)
 
 CHECK_PROGRAMS := $(CHK)/sbxd $(CHK)/sbx-worker $(CHK)/sbx-boxlite $(CHK)/sbx-guest $(CHK)/sbx-files $(CHK)/sbxctl \
 	$(CHK)/sbxtop $(CHK)/sbxbench $(CHK)/sbx-mcp
-INTEG := $(sort $(patsubst tests/integ/%.py,%,$(wildcard tests/integ/test_*.py)))
+# Those of micro-VMs that take longest are check-long's: check is to end within half an hour.
+INTEG_LONG := test_qemu_ends test_qemu_images
+INTEG := $(filter-out $(INTEG_LONG),$(sort $(patsubst tests/integ/%.py,%,$(wildcard tests/integ/test_*.py))))
 
 # What check runs after building. Sanitized programs do not run under valgrind.
 CHECKS := unit $(if $(SAN_THREAD),,sim-short conformance integ crash) $(if $(SAN),,integ-qemu-short check-valgrind-short)
@@ -568,11 +570,19 @@ JOBS := $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
 # The integration tests over micro-VMs take most of an hour where they are emulated; of these check takes two minutes.
 INTEG_QEMU_SHORT := test_main_job test_run test_exec_attach test_files test_boxes.StartStop test_behaviour.Skip
 
-.PHONY: check check-built check-programs conformance integ integ-qemu-short
+.PHONY: check check-long check-built check-programs conformance integ integ-qemu-short
 check: deps
 	$(Q)$(MAKE) --no-print-directory $(JOBS) WERROR=1 all check-built
 	$(Q)$(MAKE) --no-print-directory WERROR=1 $(CHECKS) deps-check
 	@echo "all tests passed"
+
+# What is left, of which each part takes up to an hour: after a change of a driver, and before a release.
+check-long: check-programs
+	$(Q)$(MAKE) --no-print-directory integ TEST="$(INTEG_LONG)"
+	$(Q)set -e; for driver in boxlite boxlite-server boxlite-detached; do $(MAKE) --no-print-directory crash DRIVER=$$driver; done
+	$(Q)$(MAKE) --no-print-directory check-valgrind
+	$(Q)$(MAKE) --no-print-directory integ DRIVER=qemu TEST="$(INTEG) $(INTEG_LONG)"
+	$(Q)$(MAKE) --no-print-directory crash DRIVER=qemu
 
 # The fuzz targets are compiled too, so that they keep up with what they test; to link them takes clang.
 check-built: $(UNIT_BIN) $(CHK)/conformance $(CHK)/pool_sim check-programs $(call chk,$(FUZZ_SRC))
@@ -789,6 +799,7 @@ help:
 	@echo "make demo            install what is missing, build, and show the main job (as root)"
 	@echo "make check           install what is missing, build, and run every test (as root)"
 	@echo "  SAN=address,undefined | SAN=thread   the same with sanitizers (thread: unit tests of shared things)"
+	@echo "make check-long      the tests that check has no time for: other drivers' crashes, valgrind, everything over micro-VMs"
 	@echo "make unit | conformance | integ        parts of check; integ TEST=test_run V=1: one file of tests;"
 	@echo "  integ DRIVER=qemu: over micro-VMs (a selection is part of check)"
 	@echo "make check-kvm       the qemu driver's suite, and a service, on the /dev/kvm of an emulated host"
