@@ -218,6 +218,7 @@ CTL_SRC := tools/answer.c \
 	tools/cli_completion.c tools/cli_cp.c tools/cli_cp_in.c tools/cli_cp_out.c tools/cli_doctor.c \
 	tools/cli_events.c tools/cli_events_ask.c tools/cli_files.c tools/cli_gc.c tools/cli_grid.c tools/cli_help.c \
 	tools/cli_image.c \
+	tools/cli_remove.c \
 	tools/cli_follow.c \
 	tools/cli_image_pull.c \
 	tools/cli_template.c \

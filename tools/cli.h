@@ -228,6 +228,9 @@ void cli_format_age(double seconds, char *out, size_t size);
 /* "12K", "3.4M"; out has at least 16 bytes. */
 void cli_format_bytes(uint64_t bytes, char *out, size_t size);
 
+/* "2026-11-30 18:32" of a time of the service's. */
+void cli_format_time(const char *time, char out[20]);
+
 /* ---- signals (cli_signals.c) ---- */
 
 /* From now on SIGINT, SIGTERM and SIGHUP make cli->signal_fd readable. 0 or -errno. */

@@ -1,15 +1,12 @@
 /* cli_image: sbxctl image ls, rm and prune. */
-#include <string.h>
 #include <unistd.h>
 
 #include "tools/cli.h"
 #include "tools/cli_grid.h"
+#include "tools/cli_remove.h"
 #include "tools/cli_view.h"
-#include "wire/http.h"
 
-#define DELETE_S 300 /* as long as the service takes at most */
-#define SHORT_ID 19  /* "sha256:" and 12 digits, as others show them */
-#define PATH_MAX_BYTES 1024U
+#define SHORT_ID 19 /* "sha256:" and 12 digits, as others show them */
 #define PAGE_MAX "1000"
 
 /* ---- ls ---- */
@@ -24,14 +21,6 @@ static const struct cli_column columns[] = {
 
 #define COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
-/* "2026-11-30 18:32" of a time of the service's. */
-static void format_time(const char *time, char out[20])
-{
-	(void)snprintf(out, 20, "%.16s", time);
-	if (strlen(out) > 10)
-		out[10] = ' ';
-}
-
 static void add_row(struct cli_grid *g, const json_t *image)
 {
 	const json_t *size = json_object_get(image, "size_bytes");
@@ -43,8 +32,8 @@ static void add_row(struct cli_grid *g, const json_t *image)
 	(void)snprintf(id, sizeof(id), "%s", cli_text_at(image, "id"));
 	if (json_is_integer(size))
 		cli_format_bytes((uint64_t)json_integer_value(size), bytes, sizeof(bytes));
-	format_time(cli_text_at(image, "cached_at"), pulled);
-	format_time(cli_text_at(image, "used_at"), used);
+	cli_format_time(cli_text_at(image, "cached_at"), pulled);
+	cli_format_time(cli_text_at(image, "used_at"), used);
 	cli_grid_add(
 	    g, (const struct cli_cell[COLUMNS]){
 		   {cli_text_at(image, "reference"), CLI_PLAIN},
@@ -116,64 +105,11 @@ const struct cli_command cli_image_ls = {
 
 /* ---- rm and prune ---- */
 
-static void put_removed(const json_t *answer)
-{
-	char bytes[16];
-	json_t *id;
-	size_t i;
-
-	json_array_foreach(json_object_get(answer, "removed"), i, id)
-	{
-		cli_put_text(stdout, json_string_value(id));
-		(void)putchar('\n');
-	}
-	cli_format_bytes((uint64_t)cli_int_at(answer, "freed_bytes"), bytes, sizeof(bytes));
-	(void)printf("%s freed\n", bytes);
-}
-
-static void put_answer(const struct cli *cli, const json_t *answer)
-{
-	if (cli->json)
-		(void)cli_put_json(answer); /* cli_finish() looks for errors */
-	else
-		put_removed(answer);
-}
-
-static int remove_one(const struct cli *cli, const char *image)
-{
-	struct buf path;
-	json_t *answer = NULL;
-	int status = CLI_FAILED;
-
-	buf_init(&path, PATH_MAX_BYTES);
-	if (buf_puts(&path, "/v1/images/") == 0 && http_put_escaped(&path, image, false) == 0 &&
-	    buf_terminate(&path) == 0)
-		status = cli_call(cli, "image rm", "DELETE", (const char *)buf_head(&path), NULL,
-		    DELETE_S, &answer);
-	else
-		(void)fprintf(stderr, "sbxctl: image rm: the name is too long\n");
-	buf_free(&path);
-	if (status == CLI_OK)
-		put_answer(cli, answer);
-	json_decref(answer);
-	return status;
-}
-
 static int rm_run(struct cli *cli, int argc, char **argv)
 {
-	int first = cli_parse(cli, NULL, argc, argv);
-	int status = CLI_OK;
+	static const struct cli_removal removal = {"image rm", "/v1/images/", "name", "image"};
 
-	if (first < 0)
-		return -first;
-	if (first == argc)
-		return cli_usage(cli, "which image is to be removed?");
-	for (int i = first; i < argc; i++) {
-		int one = remove_one(cli, argv[i]);
-
-		status = status == CLI_OK ? one : status;
-	}
-	return cli_finish(status);
+	return cli_remove(cli, &removal, argc, argv);
 }
 
 const struct cli_command cli_image_rm = {
@@ -191,9 +127,10 @@ static int prune_run(struct cli *cli, int argc, char **argv)
 
 	if (status != CLI_OK)
 		return status;
-	status = cli_call(cli, "image prune", "POST", "/v1/images/prune", NULL, DELETE_S, &answer);
+	status =
+	    cli_call(cli, "image prune", "POST", "/v1/images/prune", NULL, CLI_REMOVE_S, &answer);
 	if (status == CLI_OK)
-		put_answer(cli, answer);
+		cli_put_removed(cli, answer);
 	json_decref(answer);
 	return cli_finish(status);
 }

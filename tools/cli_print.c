@@ -85,3 +85,10 @@ void cli_format_bytes(uint64_t bytes, char *out, size_t size)
 	}
 	(void)snprintf(out, size, value < 9.95 ? "%.1f%c" : "%.0f%c", value, units[unit]);
 }
+
+void cli_format_time(const char *time, char out[20])
+{
+	(void)snprintf(out, 20, "%.16s", time);
+	if (strlen(out) > 10)
+		out[10] = ' ';
+}

@@ -4,11 +4,8 @@
 
 #include "tools/cli.h"
 #include "tools/cli_grid.h"
+#include "tools/cli_remove.h"
 #include "tools/cli_view.h"
-#include "wire/http.h"
-
-#define DELETE_S 300 /* as long as the service takes at most */
-#define PATH_MAX_BYTES 1024U
 
 /* ---- ls ---- */
 
@@ -26,14 +23,6 @@ static const struct cli_column columns[] = {
 };
 
 #define COLUMNS (sizeof(columns) / sizeof(columns[0]))
-
-/* "2026-11-30 18:32" of a time of the service's. */
-static void format_time(const char *time, char out[20])
-{
-	(void)snprintf(out, 20, "%.16s", time);
-	if (strlen(out) > 10)
-		out[10] = ' ';
-}
 
 static enum cli_style style_of(const char *state)
 {
@@ -54,8 +43,8 @@ static void add_row(struct cli_grid *g, const json_t *t)
 	(void)snprintf(cpus, sizeof(cpus), "%lld", cli_int_at(t, "cpus"));
 	(void)snprintf(boxes, sizeof(boxes), "%lld", cli_int_at(t, "boxes"));
 	cli_format_bytes((uint64_t)cli_int_at(t, "size_bytes"), size, sizeof(size));
-	format_time(cli_text_at(t, "made_at"), made);
-	format_time(cli_text_at(t, "used_at"), used);
+	cli_format_time(cli_text_at(t, "made_at"), made);
+	cli_format_time(cli_text_at(t, "used_at"), used);
 	cli_grid_add(g, (const struct cli_cell[COLUMNS]){
 			    {cli_text_at(t, "key"), CLI_PLAIN},
 			    {cli_text_at(t, "image"), CLI_PLAIN},
@@ -121,61 +110,12 @@ const struct cli_command cli_template_ls = {
 
 /* ---- rm ---- */
 
-static void put_removed(const struct cli *cli, const json_t *answer)
-{
-	char bytes[16];
-	json_t *key;
-	size_t i;
-
-	if (cli->json) {
-		(void)cli_put_json(answer); /* cli_finish() looks for errors */
-		return;
-	}
-	json_array_foreach(cli_walk(json_object_get(answer, "removed")), i, key)
-	{
-		if (json_is_string(key))
-			cli_put_text(stdout, json_string_value(key));
-		(void)putchar('\n');
-	}
-	cli_format_bytes((uint64_t)cli_int_at(answer, "freed_bytes"), bytes, sizeof(bytes));
-	(void)printf("%s freed\n", bytes);
-}
-
-static int remove_one(const struct cli *cli, const char *key)
-{
-	struct buf path;
-	json_t *answer = NULL;
-	int status = CLI_FAILED;
-
-	buf_init(&path, PATH_MAX_BYTES);
-	if (buf_puts(&path, "/v1/templates/") == 0 && http_put_escaped(&path, key, false) == 0 &&
-	    buf_terminate(&path) == 0)
-		status = cli_call(cli, "template rm", "DELETE", (const char *)buf_head(&path), NULL,
-		    DELETE_S, &answer);
-	else
-		(void)fprintf(stderr, "sbxctl: template rm: the key is too long\n");
-	buf_free(&path);
-	if (status == CLI_OK)
-		put_removed(cli, answer);
-	json_decref(answer);
-	return status;
-}
-
 static int rm_run(struct cli *cli, int argc, char **argv)
 {
-	int first = cli_parse(cli, NULL, argc, argv);
-	int status = CLI_OK;
+	static const struct cli_removal removal = {
+	    "template rm", "/v1/templates/", "key", "template"};
 
-	if (first < 0)
-		return -first;
-	if (first == argc)
-		return cli_usage(cli, "which template is to be removed?");
-	for (int i = first; i < argc; i++) {
-		int one = remove_one(cli, argv[i]);
-
-		status = status == CLI_OK ? one : status;
-	}
-	return cli_finish(status);
+	return cli_remove(cli, &removal, argc, argv);
 }
 
 const struct cli_command cli_template_rm = {
