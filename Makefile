@@ -592,7 +592,7 @@ check-programs: $(CHECK_PROGRAMS)
 # What micro-VMs are tested with. Without a kernel (no network, and none in build/) their tests are skipped.
 GUEST_ENV = SBX_ROOT=$(CURDIR)/build/guest-root SBX_KERNEL=$(CURDIR)/$(shell tools/guest_kernel.sh build/guest-kernel)
 
-build/guest-root-whole: tests/qemu/make_whole_root.sh
+build/guest-root-whole: tests/qemu/make_whole_root.sh tests/qemu/programs.sh
 	$(call say,MAKE)
 	$(Q)rm -rf $@ && $< $@
 

@@ -35,14 +35,4 @@ for program in cat dd env head id yes; do
 	[ -e "$root/bin/$program" ] || ln -s "/usr/bin/$program" "$root/bin/$program"
 done
 
-cat >"$root/etc/passwd" <<-END
-	root:x:0:0:root:/root:/bin/bash
-	user:x:1000:1000:user:/home/user:/bin/bash
-	nobody:x:65534:65534:nobody:/nonexistent:/bin/false
-END
-cat >"$root/etc/group" <<-END
-	root:x:0:
-	tty:x:5:
-	user:x:1000:
-	nogroup:x:65534:
-END
+add_accounts

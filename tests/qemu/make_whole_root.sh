@@ -6,6 +6,7 @@
 set -eu
 
 root=$1
+. "$(dirname "$0")/programs.sh"
 packages="base-files base-passwd bash bsdutils coreutils dash diffutils findutils gawk mawk grep gzip hostname login ncurses-base
 	ncurses-bin passwd perl-base procps psmisc sed tar util-linux xxd"
 python=$(python3 -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
@@ -48,14 +49,4 @@ find "$root/usr" -type f \( -perm -0100 -o -name '*.so*' \) -exec ldd {} + 2>/de
 		[ -e "$root$library" ] || cp -L "$library" "$root$library"
 	done
 
-cat >"$root/etc/passwd" <<-END
-	root:x:0:0:root:/root:/bin/bash
-	user:x:1000:1000:user:/home/user:/bin/bash
-	nobody:x:65534:65534:nobody:/nonexistent:/bin/false
-END
-cat >"$root/etc/group" <<-END
-	root:x:0:
-	tty:x:5:
-	user:x:1000:
-	nogroup:x:65534:
-END
+add_accounts

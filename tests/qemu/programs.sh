@@ -1,5 +1,5 @@
 # programs: copies programs of this host, with the libraries that they load, into the directory $root; and modules of a
-# kernel. Read by others.
+# kernel; and says who there is. Read by others.
 
 # The file that a path leads to, at that path.
 add() {
@@ -17,6 +17,21 @@ add_libraries() {
 add_program() {
 	add "$1"
 	add_libraries "$1"
+}
+
+# Who there is: root, and a user with the number that tests expect.
+add_accounts() {
+	cat >"$root/etc/passwd" <<-END
+		root:x:0:0:root:/root:/bin/bash
+		user:x:1000:1000:user:/home/user:/bin/bash
+		nobody:x:65534:65534:nobody:/nonexistent:/bin/false
+	END
+	cat >"$root/etc/group" <<-END
+		root:x:0:
+		tty:x:5:
+		user:x:1000:
+		nogroup:x:65534:
+	END
 }
 
 # A kernel's module, unpacked: take_module KERNEL NAME DIR. Nothing where it is built in.
