@@ -109,8 +109,8 @@ struct client_stream {
 	bool blocked; /* the socket takes no more */
 };
 
-/* Answers 200 and goes on with what st->fill() says, until it ends or the client does. False: it has
- * ended already, and st->gone() was called. */
+/* Answers 200 and goes on with what st->fill() says, until it ends or the client does. False: it
+ * has ended already, and st->gone() was called. */
 bool client_stream_begin(struct client *c, const char *content_type, struct client_stream *st);
 
 /* There is more to say than at the last STREAM_IDLE. Closes nothing. */
