@@ -176,7 +176,8 @@ struct driver {
 	/*
 	 * Worker. Starts a box; *stream is the byte stream to its sbx-guest (caller's,
 	 * non-blocking): a connected stream socket (socketpair, Unix, vsock), as bulk data is
-	 * moved to and from it by splice(2). On failure nothing is left. 0 or -errno.
+	 * moved to and from it by splice(2). On failure nothing is left. 0; -EOWNERDEAD: somebody
+	 * has killed it meanwhile, and another may well start; or -errno.
 	 */
 	int (*start)(const struct driver_site *site, const struct driver_spec *spec,
 	    struct driver_box **box, int *stream, struct err *err);

@@ -9,10 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/clock.h"
 #include "lib/fd.h"
+
+#define EXIT_MS 1000 /* from the end of a process's descriptors to its own */
 
 int proc_start_time(pid_t pid, uint64_t *ticks)
 {
@@ -72,6 +75,17 @@ int proc_wait_gone(int pidfd, int timeout_ms)
 	if (rc < 0)
 		return -errno;
 	return rc == 0 ? -ETIMEDOUT : 0;
+}
+
+bool proc_was_killed(int pidfd, int sock)
+{
+	struct pollfd p = {.fd = sock};
+	siginfo_t info = {0};
+	int wait_ms = poll(&p, 1, 0) > 0 ? EXIT_MS : 0;
+
+	return proc_wait_gone(pidfd, wait_ms) == 0 &&
+	       waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 &&
+	       info.si_code == CLD_KILLED && info.si_status == SIGKILL;
 }
 
 int proc_kill_exact(pid_t pid, uint64_t start_ticks, uint64_t deadline_ns)

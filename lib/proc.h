@@ -7,6 +7,7 @@
 #ifndef SBXD_LIB_PROC_H
 #define SBXD_LIB_PROC_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -25,6 +26,13 @@ int proc_signal(int pidfd, int sig);
 
 /* Waits at most timeout_ms for the process behind pidfd to have exited. 0, -ETIMEDOUT, -errno. */
 int proc_wait_gone(int pidfd, int timeout_ms);
+
+/*
+ * Has SIGKILL ended our child behind pidfd, which holds the other end of the socket? Waits, for a
+ * second at most, only if that end is closed: then the child is on its way out. It is not reaped.
+ * Either may be -1: there was no child.
+ */
+bool proc_was_killed(int pidfd, int sock);
 
 /*
  * Kills exactly that process and waits, until the monotonic deadline at most, for it to have

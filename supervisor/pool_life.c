@@ -262,6 +262,10 @@ void pool_box_failed(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, 
 
 	if (!b || !b->has_worker || b->state == SLOT_CLOSING || b->state == SLOT_QUARANTINED)
 		return;
+	if (b->state == SLOT_BOOTING && pool_is_saved(b)) { /* what is left of it is not worth more */
+		pool_boot_failed(p, now, slot, gen, text);
+		return;
+	}
 	before = pool_blame_awaited(p, b);
 	/* One that stood still may be found dead only when a check has it go on. */
 	pool_record(p, b->state == SLOT_CHECKING ? EVENT_CHECK_FAILED : EVENT_ERROR, b, 0, text);

@@ -40,10 +40,12 @@ struct piece_fault piece_take_head(
 	memcpy(&h, bytes, sizeof(h));
 	if (memcmp(h.mark, PIECE_MARK, sizeof(h.mark)) != 0)
 		return (struct piece_fault){.wrong = PIECE_FOREIGN};
-	/* Of another version nothing more is known, not even where its checksum is. */
-	if (h.version != PIECE_VERSION)
+	/* Of another version nothing more is known, not even where its checksum is. Only the first
+	 * piece can be of one. */
+	if (h.version != PIECE_VERSION && w->offset == 0)
 		return (struct piece_fault){.wrong = PIECE_VERSIONS, .number = h.version};
-	if (h.head_check != w->crc(0, &h, offsetof(struct piece_head, head_check)) || h.kind == 0 ||
+	if (h.version != PIECE_VERSION ||
+	    h.head_check != w->crc(0, &h, offsetof(struct piece_head, head_check)) || h.kind == 0 ||
 	    h.kind >= PIECE_KINDS || h.size == 0 || h.size > PIECE_MAX - PIECE_HEAD_LEN)
 		return (struct piece_fault){.wrong = PIECE_DAMAGED};
 	if (h.offset > w->offset)

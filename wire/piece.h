@@ -47,7 +47,7 @@ struct piece_head {
 enum piece_wrong {
 	PIECE_RIGHT = 0,
 	PIECE_FOREIGN,	/* it is no piece */
-	PIECE_VERSIONS, /* it is of version `number` */
+	PIECE_VERSIONS, /* the first one is of version `number` */
 	PIECE_DAMAGED,
 	PIECE_LOST,	/* `number` bytes are missing */
 	PIECE_REPEATED, /* `number` bytes were there already */

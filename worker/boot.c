@@ -214,6 +214,16 @@ static const struct agent_link_ops boot_link_ops = {
     .rouse = boot_on_rouse,
 };
 
+/* What ended for no reason that anybody knows was killed. */
+static int boot_guest_ended(struct box *b, struct err *err)
+{
+	const char *why = b->driver->why ? b->driver->why(b->handle) : NULL;
+	bool killed = !why && b->link.why_code != EBADMSG;
+
+	return err_set(err, killed ? EOWNERDEAD : EPIPE, "the guest agent ended: %s",
+	    why ? why : b->link.why);
+}
+
 static int boot_greet(struct box *b, uint64_t deadline_ns, struct err *err)
 {
 	uint64_t now;
@@ -228,7 +238,7 @@ static int boot_greet(struct box *b, uint64_t deadline_ns, struct err *err)
 			return err_sys(err, -rc, "wait for the guest agent");
 	}
 	if (!b->greeted)
-		return err_set(err, EPIPE, "the guest agent ended: %s", b->link.why);
+		return boot_guest_ended(b, err);
 	if (!b->guest_fits)
 		return err_set(err, EPROTO, "the guest agent speaks another version");
 	return 0;
@@ -255,10 +265,11 @@ static int boot_up(struct box *b, struct err *err)
 	return 0;
 }
 
-/* Undoes all there is, and says why. */
+/* Undoes all there is, and says why: a box that was killed has died, and may be tried again. */
 static void boot_fail(struct box *b, const struct err *err)
 {
 	struct ctl_failed failed = {.code = err->code};
+	bool died = err->code == EOWNERDEAD;
 
 	if (b->handle)
 		(void)box_end_all(b); /* sbxd has the janitor prove it in any case */
@@ -266,10 +277,12 @@ static void boot_fail(struct box *b, const struct err *err)
 		report_set_error(&b->report, err->text);
 	box_unlock(b);
 	log_error("box %s: boot failed: %s", b->boot.name, err->text);
-	(void)snprintf(failed.reason, sizeof(failed.reason), "%s", "boot_failed");
+	(void)snprintf(failed.reason, sizeof(failed.reason), "%s",
+	    died ? "box_died" : "boot_failed");
 	(void)snprintf(failed.text, sizeof(failed.text), "%.*s", CTL_TEXT - 1, err->text);
 	/* If sbxd does not hear it, it sees us go. */
-	(void)ctl_send(CTL_FD_CONTROL, CTL_FAILED, b->boot_seq, b->gen, &failed, NULL, 0, -1);
+	(void)ctl_send(CTL_FD_CONTROL, died ? CTL_BOX_DIED : CTL_FAILED, b->boot_seq, b->gen,
+	    &failed, NULL, 0, -1);
 }
 
 static void boot_tell(struct box *b)

@@ -141,6 +141,8 @@ static int start_run(struct start *s, struct err *err)
 		    &s->box->link, &s->options, s->home, start_left(s, START_OPEN_MS), &done, err);
 	if (rc == 0)
 		rc = start_order(s, err);
+	if (rc < 0 && proc_was_killed(s->box->link.pidfd, s->box->link.control))
+		rc = err_set(err, EOWNERDEAD, "sbx-boxlite was killed");
 	FAULT_POINT("driver.boxlite.ordered");
 	return rc;
 }

@@ -223,6 +223,11 @@ static int start_run(struct start *s, struct err *err)
 		rc = start_await_exec(s, err);
 	if (FAULT_FAILS("driver.namespace.started"))
 		rc = err_set(err, EIO, "fault");
+	/* Its end of sync closes with an exec, too. */
+	if (rc < 0 && s->box->pid > 0 && s->child->step != STEP_EXEC &&
+	    proc_was_killed(s->box->pidfd, s->sync[0]))
+		rc = err_set(err, EOWNERDEAD, "the box was killed: it was to %s",
+		    child_step_name(s->child->step));
 	return rc;
 }
 

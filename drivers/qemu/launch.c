@@ -292,6 +292,8 @@ int machine_launch(const struct machine_spec *spec, uid_t base, const struct mac
 	rc = launch_set_up(l, err);
 	if (rc == 0)
 		rc = launch_run(l, err);
+	if (rc < 0 && proc_was_killed(m->pidfd, l->sync))
+		rc = err_set(err, EOWNERDEAD, "QEMU's process was killed before it was QEMU");
 	if (rc < 0) {
 		(void)machine_kill(m, clock_now_ns() + UNDO_NS); /* else it is the janitor's */
 		machine_close(m);

@@ -140,6 +140,8 @@ static int start_with(struct start *s, const struct machine_spec *m, struct err 
 	if (FAULT_FAILS("driver.qemu.started"))
 		rc = err_set(err, EIO, "fault");
 	if (rc < 0) {
+		if (proc_was_killed(machine->pidfd, machine->qmp))
+			rc = err_set(err, EOWNERDEAD, "QEMU was killed");
 		machine_explain(machine, err);
 		start_undo(s);
 		return rc;

@@ -94,6 +94,41 @@ static void test_start_fails_at_each_step(void **state)
 	}
 }
 
+static void kill_at_birth(void *ctx, pid_t pid, uint64_t start)
+{
+	struct fixture_box *b = ctx;
+
+	b->born->pid = pid;
+	b->born->start = start;
+	assert_int_equal(kill(pid, SIGKILL), 0);
+}
+
+/* That is no fault of the box's, and start() says so: another may be tried. */
+static void test_a_box_is_killed_while_it_starts(void **state)
+{
+	struct fixture *f = fixture_current();
+	struct fixture_box *b = fixture_box_new(f, 7);
+	struct host_state now;
+	struct err err = {0};
+
+	(void)state;
+	b->spec.born = kill_at_birth;
+	b->spec.born_ctx = b;
+	assert_int_equal(
+	    f->driver->start(&f->site, &b->spec, &b->box, &b->stream, &err), -EOWNERDEAD);
+	if (!strstr(err.text, "killed"))
+		fail_msg("%s", err.text);
+	assert_cleaned(f, b, b->born->pid, b->born->start);
+	b->spec.born = NULL;
+	fixture_box_start(f, b);
+	fixture_box_kill(f, b);
+	f->driver->free(b->box);
+	assert_cleaned(f, b, 0, 0);
+	host_state_take(&f->site, &now);
+	host_state_assert_same(&f->quiet, &now);
+	fixture_box_free(b);
+}
+
 /* A driver's own program may die as well: start() says so, and nothing is left. */
 static void test_the_drivers_program_dies(void **state)
 {
@@ -274,6 +309,7 @@ int conformance_crash(void)
 	static const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_worker_dies_at_each_step),
 	    cmocka_unit_test(test_start_fails_at_each_step),
+	    cmocka_unit_test(test_a_box_is_killed_while_it_starts),
 	    cmocka_unit_test(test_the_drivers_program_dies),
 	    cmocka_unit_test(test_janitor_dies_while_cleaning),
 	    cmocka_unit_test(test_janitor_dies_while_preparing),

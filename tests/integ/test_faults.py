@@ -3,10 +3,13 @@
 import http.client
 import json
 import os
+import shutil
 import signal
+import tempfile
 import unittest
 
 import backends
+import harness
 from harness import Census, Daemon, DaemonTest, Fault, descendants, in_threads, open_fds, proc_says, slurp, start_time, wait_for
 
 
@@ -79,6 +82,30 @@ class BootDiesAlways(DaemonTest):
         self.assertEqual((r.status, r.reason), (502, "boot_failed"))
         self.assertLessEqual(self.d.pool()["counters"]["boots"], 3)
         wait_for("no box to be left", lambda: self.d.pool()["boxes"] == 0)
+
+
+class GuestEndsAtOnce(unittest.TestCase):
+    """As if each sbx-guest were killed before it has said a word."""
+
+    def test_the_client_is_told_after_a_few_tries(self):
+        real = harness.BUILD
+        with tempfile.TemporaryDirectory(prefix="sbxd-test-build-") as build:
+            for name in ("sbxd", "sbx-worker", "sbx-files", "sbxctl"):
+                shutil.copy(f"{real}/{name}", build)
+            shutil.copy("/bin/true", f"{build}/sbx-guest")
+            os.chmod(build, 0o755)
+            harness.BUILD = build
+            try:
+                d = Daemon("replicas: 4\n")
+            finally:
+                harness.BUILD = real
+            r = d.post("/v1/acquire", {"user_id": "u", "thread_id": "t"})
+            self.assertEqual((r.status, r.reason), (502, "boot_failed"))
+            self.assertIn("the guest agent ended", r.json["error"]["message"])
+            self.assertEqual(d.pool()["counters"]["boots"], 3)
+            wait_for("no box to be left", lambda: d.pool()["boxes"] == 0)
+            self.assertEqual((d.stop(), d.remains()), (0, []))
+            d.remove()
 
 
 class BootHangs(DaemonTest):

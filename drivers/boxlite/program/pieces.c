@@ -81,7 +81,7 @@ static int pieces_check_mark(struct pieces *p)
 		return 0;
 	theirs = base64_decode(p->text, sizeof(text), &n);
 	if (theirs && n == sizeof(mine) && !memcmp(theirs, mine, 2)) {
-		fault.wrong = PIECE_VERSIONS;
+		fault.wrong = p->way.offset ? PIECE_DAMAGED : PIECE_VERSIONS;
 		fault.number = theirs[2];
 	}
 	free(theirs);

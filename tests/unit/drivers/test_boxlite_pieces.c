@@ -297,6 +297,18 @@ static void test_what_is_no_piece_is_said_at_once(void **state)
 	    "the agent in the box is another's: it relays in version 2, and not 1");
 }
 
+/* What comes again from the middle of a piece may look like the mark of another version. */
+static void test_only_the_first_piece_is_of_another_version(void **state)
+{
+	const uint8_t newer[] = {(uint8_t)PIECE_MARK[0], (uint8_t)PIECE_MARK[1], PIECE_VERSION + 1};
+	struct said s;
+
+	(void)state;
+	say_all(&s);
+	base64_encode(newer, sizeof(newer), s.text + s.at[1]);
+	assert_int_equal(take_wrong(&s, s.text, s.text_len).wrong, PIECE_DAMAGED);
+}
+
 static void test_a_piece_without_an_end(void **state)
 {
 	char *text = malloc(PIECE_CHARS + 1);
@@ -349,6 +361,7 @@ int main(void)
 	    cmocka_unit_test(test_flipped_bits),
 	    cmocka_unit_test(test_flipped_bits_of_a_piece),
 	    cmocka_unit_test(test_what_is_no_piece_is_said_at_once),
+	    cmocka_unit_test(test_only_the_first_piece_is_of_another_version),
 	    cmocka_unit_test(test_a_piece_without_an_end),
 	    cmocka_unit_test(test_the_agents_own_complaint),
 	};

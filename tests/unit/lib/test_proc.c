@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -78,6 +80,43 @@ static void test_exact(void **state)
 	assert_int_equal(proc_signal(-1, 0), -EBADF);
 }
 
+static void assert_was_killed(int sig, bool killed)
+{
+	int pair[2];
+	pid_t pid;
+	int fd;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		(void)close(pair[0]);
+		(void)!read(pair[1], pair, 1);
+		_exit(0);
+	}
+	(void)close(pair[1]);
+	fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	assert_true(fd >= 0);
+	assert_false(proc_was_killed(fd, pair[0]));
+	assert_int_equal(sig ? kill(pid, sig) : shutdown(pair[0], SHUT_WR), 0);
+	assert_int_equal(proc_wait_gone(fd, 10000), 0);
+	assert_int_equal(proc_was_killed(fd, pair[0]), killed);
+	assert_int_equal(proc_was_killed(fd, pair[0]), killed); /* it is still to be reaped */
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_false(proc_was_killed(fd, pair[0]));
+	(void)close(fd);
+	(void)close(pair[0]);
+}
+
+static void test_was_killed(void **state)
+{
+	(void)state;
+	assert_was_killed(SIGKILL, true);
+	assert_was_killed(SIGTERM, false);
+	assert_was_killed(0, false);
+	assert_false(proc_was_killed(-1, -1));
+}
+
 /* Its pid lives on as the id of its session: a process it is not. */
 static void test_leader_whose_session_lives(void **state)
 {
@@ -116,6 +155,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_start_time),
 	    cmocka_unit_test(test_exact),
+	    cmocka_unit_test(test_was_killed),
 	    cmocka_unit_test(test_leader_whose_session_lives),
 	};
 
