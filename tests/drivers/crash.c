@@ -108,7 +108,6 @@ static void test_a_box_is_killed_while_it_starts(void **state)
 {
 	struct fixture *f = fixture_current();
 	struct fixture_box *b = fixture_box_new(f, 7);
-	struct host_state now;
 	struct err err = {0};
 
 	(void)state;
@@ -123,9 +122,8 @@ static void test_a_box_is_killed_while_it_starts(void **state)
 	fixture_box_start(f, b);
 	fixture_box_kill(f, b);
 	f->driver->free(b->box);
+	fd_close(&b->stream);
 	assert_cleaned(f, b, 0, 0);
-	host_state_take(&f->site, &now);
-	host_state_assert_same(&f->quiet, &now);
 	fixture_box_free(b);
 }
 
