@@ -341,6 +341,8 @@ void sim_hear(struct sim *s, struct sim_proc *p)
 		break;
 	case SAID_DIED:
 		s->shadow[p->slot].excuse |= EXCUSE_WORKER;
+		if (s->shadow[p->slot].state == SLOT_BOOTING && !p->takes_over)
+			sim_boot_lost(s, p->slot);
 		pool_box_failed(s->pool, s->now, p->slot, p->generation, "its stream broke");
 		break;
 	case SAID_LEFT:

@@ -206,7 +206,8 @@ static bool step_booting(struct sim *s, struct sim_proc *p)
 	p->state = ok ? PROC_UP : PROC_ENDING;
 	p->outlives = ok && (p->takes_over || sim_chance(s, s->temper.outlives));
 	s->pages[p->slot].machine = p->outlives;
-	say(s, p, ok ? SAID_BOOTED : SAID_FAILED);
+	/* Whose box was killed meanwhile says so as if it had been up. */
+	say(s, p, ok ? SAID_BOOTED : sim_chance(s, 30) ? SAID_DIED : SAID_FAILED);
 	sim_note(s, "worker booted", p->slot, p->generation, 0, ok ? "" : "failed");
 	return true;
 }
