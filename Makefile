@@ -613,12 +613,14 @@ check-kvm: $(CHK)/conformance $(CHK)/tsc_khz check-programs build/guest-root
 conformance: $(CHK)/conformance check-programs fake-boxlite build/guest-root
 	$(Q)$(GUEST_ENV) SBX_GUEST=$(CHK)/sbx-guest SBX_FILES=$(CHK)/sbx-files SBX_WORKER=$(CHK)/sbx-worker $(CHK)/conformance
 
-# DRIVER=qemu: over boxes that are micro-VMs, of a root with more in it; emulated ones take their time.
+# Most of the time tests wait: several modules run at once. SERIAL=1: not.
+# DRIVER=qemu: over boxes that are micro-VMs, of a root with more in it; emulated ones take their time, and all of it.
+INTEG_JOBS = $(if $(filter qemu,$(DRIVER))$(SERIAL),,-j$(shell n=$$(nproc); echo $$((n < 4 ? n : 4))))
 INTEG_ENV_qemu = SBX_ROOT=$(CURDIR)/build/guest-root-whole SBX_BOUND=90
 
 integ: check-programs $(FAKE_LIBS) build/guest-root $(if $(filter qemu,$(DRIVER)),build/guest-root-whole)
 	$(Q)cd tests/integ && $(GUEST_ENV) SBX_SAN=$(SAN) SBX_BUILD=$(CURDIR)/$(CHK) SBX_DRIVER=$(DRIVER) \
-		$(INTEG_ENV_$(DRIVER)) python3 run.py $(if $(V),-v) $(or $(TEST),$(INTEG))
+		$(INTEG_ENV_$(DRIVER)) python3 run.py $(INTEG_JOBS) $(if $(V),-v) $(or $(TEST),$(INTEG))
 
 integ-qemu-short:
 	$(Q)$(MAKE) --no-print-directory integ DRIVER=qemu TEST="$(INTEG_QEMU_SHORT)"

@@ -244,8 +244,11 @@ SYS_BARE int shim_run(void *arg)
 
 	(void)SYS5(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	(void)SYS5(SYS_prctl, PR_SET_NAME, "sbx-shim", 0, 0, 0);
-	if (s->dies_with_guest)
+	if (s->dies_with_guest) {
 		(void)SYS5(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+		if (SYS0(SYS_getppid) != s->guest)
+			return 0; /* it has died already */
+	}
 	for (;;) {
 		uint32_t phase = atomic_load_explicit(&s->phase, memory_order_acquire);
 

@@ -1,5 +1,10 @@
 """Runs integration tests, over the driver that SBX_DRIVER names: those that are for it (backends.py)."""
 
+import argparse
+import concurrent.futures
+import os
+import re
+import subprocess
 import sys
 import time
 import unittest
@@ -68,5 +73,43 @@ class Runner(unittest.TextTestRunner):
     resultclass = Result
 
 
+def run_apart(options, module):
+    """In a process of its own. Of each other's daemons tests would see the mounts: it has a mount namespace, where it may."""
+    own_mounts = ["unshare", "--mount", "--propagation", "private"] if os.geteuid() == 0 else []
+    begun = time.monotonic()
+    r = subprocess.run([*own_mounts, sys.executable, __file__, *options, module], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                       text=True, errors="replace", check=False)
+    return module, r.returncode, r.stdout, time.monotonic() - begun
+
+
+def run_some(jobs, options, modules):
+    """So many modules at a time; whether one failed. Only what failed says more than a line, without -v."""
+    failed, total = [], 0
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for done in concurrent.futures.as_completed([pool.submit(run_apart, options, module) for module in modules]):
+            module, status, said, seconds = done.result()
+            ran = sum(map(int, re.findall(r"^Ran (\d+) tests? in", said, re.M)))
+            total += ran
+            if status:
+                failed.append(module)
+            if status or options:
+                print(said, end="")
+            print(f"{'FAILED' if status else 'passed'} {seconds:5.0f} s {ran:4} tests  {module}", flush=True)
+    print(f"{total} integration tests{', failed: ' + ' '.join(failed) if failed else ' passed'}")
+    return bool(failed)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="so many modules at a time, each in a process of its own")
+    p.add_argument("-v", "--verbose", action="store_true")
+    p.add_argument("tests", nargs="+", metavar="TEST", help="a module, a class or a test")
+    args = p.parse_args()
+    options = ["-v"] if args.verbose else []
+    if args.jobs > 1 and len(args.tests) > 1:
+        sys.exit(run_some(args.jobs, options, args.tests))
+    unittest.main(module=None, argv=[sys.argv[0], *options, *args.tests], testLoader=Loader(), testRunner=Runner)
+
+
 if __name__ == "__main__":
-    unittest.main(module=None, testLoader=Loader(), testRunner=Runner)
+    main()

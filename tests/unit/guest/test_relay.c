@@ -3,6 +3,7 @@
 
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 
 #include "drivers/boxlite/program/pieces.h"
 #include "wire/piece.h"
@@ -242,6 +243,28 @@ static void test_it_ends_with_its_stream_and_with_its_process(void **state)
 	assert_int_equal(relayed_end(r), 0);
 }
 
+/* However early it is killed: a process that it has just started may not have said yet that it is
+ * to die with it. */
+static void test_nothing_of_a_killed_one_stays(void **state)
+{
+	enum { TIMES = 100, BOUND_S = 60 };
+
+	(void)state;
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
+	for (int i = 0; i < TIMES; i++) {
+		struct relayed *r = relayed_start(drive_files());
+
+		assert_true(relayed_read(r, 1));
+		assert_int_equal(kill(r->pid, SIGKILL), 0);
+		assert_int_equal(relayed_end(r), SIGKILL);
+	}
+	(void)alarm(BOUND_S);
+	while (waitpid(-1, NULL, 0) > 0)
+		continue;
+	(void)alarm(0);
+	assert_int_equal(errno, ECHILD);
+}
+
 static void test_without_a_helper(void **state)
 {
 	struct relayed *r = relayed_start(NULL);
@@ -289,6 +312,7 @@ int main(void)
 	    cmocka_unit_test(test_another_version_is_refused),
 	    cmocka_unit_test(test_much_goes_both_ways),
 	    cmocka_unit_test(test_it_ends_with_its_stream_and_with_its_process),
+	    cmocka_unit_test(test_nothing_of_a_killed_one_stays),
 	    cmocka_unit_test(test_without_a_helper),
 	    cmocka_unit_test(test_the_shared_directories_are_there),
 	    cmocka_unit_test(test_a_helper_that_is_not_there_is_an_error),
