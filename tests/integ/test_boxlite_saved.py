@@ -123,7 +123,7 @@ class Saved:
     def test_what_ran_in_it_is_ended(self):
         """Its commands, and what they had left in the background."""
         self.d.sh(self.box, "(setsid sleep 4711 &) ; (setsid sh -c 'trap : TERM HUP; while :; do sleep 4712; done' &) ; true")
-        self.assertEqual(self.d.sh(self.box, "pgrep -fc 'sleep 471[12]'"), "3\n")
+        wait_for("them to have begun", lambda: self.d.sh(self.box, "pgrep -fc 'sleep 471[12]'") == "3\n")
         answers = []
         client = threading.Thread(target=lambda: answers.append(
             self.d.post(f"/v1/boxes/{self.box}/run", {"command": "echo > /root/runs; exec sleep 4713"})))
