@@ -162,10 +162,22 @@ class Wrong:
 
     def test_each_call_crashes(self):
         for op in ("get_or_create", "start", "copy_into", "exec", "stdout", "drain"):
-            for how in ("abort", "exit", "kill"):
+            for how in ("abort", "exit"):
                 with self.subTest(op=op, how=how):
                     self.fails(self.once(f"{op}:{how}"))
         self.works()
+
+    def test_it_is_killed_in_each_call(self):
+        """That is no fault of the library's: whoever waits gets another box."""
+        for op in ("get_or_create", "start", "copy_into", "exec", "stdout", "drain"):
+            with self.subTest(op=op):
+                self.library.tell(self.once(f"{op}:kill"))
+                self.works()
+                self.assertEqual(slurp(f"{self.library.dir}/once"), "0")
+                self.library.tell()
+
+    def test_what_it_said_before_it_stalled_is_told(self):
+        self.fails("start:fail=Network@1,start:stall@2", "start the box: BoxLite did not do it in time; before, it said Network: ")
 
     def test_lies(self):
         for knobs in ("get_or_create:lie", "start:lie,exec:fail=Stopped"):

@@ -163,7 +163,8 @@ static void ask_take_answer(struct program *p, struct answer *out)
 		free(n);
 }
 
-static void ask_once(struct program *p, struct ask *a, struct answer *out)
+/* `before`: what came of it when it was asked before. */
+static void ask_once(struct program *p, struct ask *a, const char *before, struct answer *out)
 {
 	*out = (struct answer){0};
 	a->ticket = ++p->tickets;
@@ -171,27 +172,28 @@ static void ask_once(struct program *p, struct ask *a, struct answer *out)
 	a->call.fn = ask_run;
 	caller_post(p->caller, &a->call);
 	if (program_await(p, &a->call.done) < 0)
-		program_stuck(p, a->what);
+		program_stuck(p, a->what, before);
 	out->code = a->code;
 	memcpy(out->text, a->why, sizeof(out->text));
 	if (a->code != BLX_OK || !a->later)
 		return;
 	if (program_await(p, &p->answered) < 0)
-		program_stuck(p, a->what);
+		program_stuck(p, a->what, before);
 	ask_take_answer(p, out);
 }
 
 int ask(struct program *p, struct ask *a, struct answer *out, struct err *err)
 {
-	char text[INBOX_TEXT];
+	char text[INBOX_TEXT] = "";
 
 	a->p = p;
-	ask_once(p, a, out);
+	ask_once(p, a, text, out);
 	while (blx_meaning(out->code)->again && !p->hung_up &&
 	       clock_now_ns() + ASK_AGAIN_NS < p->deadline_ns) {
 		free(out->note);
+		blx_error_text(out->code, out->text, text, sizeof(text));
 		program_pause(p, ASK_AGAIN_NS);
-		ask_once(p, a, out);
+		ask_once(p, a, text, out);
 	}
 	if (out->code == BLX_OK)
 		return 0;

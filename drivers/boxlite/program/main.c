@@ -169,12 +169,13 @@ void program_pause(struct program *p, uint64_t ns)
 	}
 }
 
-void program_stuck(struct program *p, const char *what)
+void program_stuck(struct program *p, const char *what, const char *before)
 {
 	struct eng_done done = {.code = ETIMEDOUT};
 
 	log_error("box %s: BoxLite's library hangs: %s", p->name, what);
-	(void)snprintf(done.text, sizeof(done.text), "%s: BoxLite did not do it in time", what);
+	(void)snprintf(done.text, sizeof(done.text), "%s: BoxLite did not do it in time%s%s", what,
+	    before[0] ? "; before, it said " : "", before);
 	/* Whoever does not hear it sees us end. */
 	(void)eng_send(ENG_FD_CONTROL, ENG_DONE, p->order.head.seq, &done, NULL, 0, -1);
 	_exit(EXIT_FAILURE);

@@ -190,7 +190,7 @@ static void open_call(struct open_call *o, void (*fn)(struct call *c), const cha
 	o->call.fn = fn;
 	caller_post(o->p->caller, &o->call);
 	if (program_await(o->p, &o->call.done) < 0)
-		program_stuck(o->p, what);
+		program_stuck(o->p, what, "");
 }
 
 /* One runtime has a home at a time. One whose process was just killed may have it for a moment

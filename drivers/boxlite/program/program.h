@@ -77,8 +77,10 @@ int program_turn(struct program *p);
 /* Waits so long, at most to the order's deadline. */
 void program_pause(struct program *p, uint64_t ns);
 
-/* The library hangs in `what`: tells the driver and ends. */
-void program_stuck(struct program *p, const char *what) __attribute__((noreturn));
+/* The library hangs in `what`, of which it said `before` when it was asked before (empty: nothing):
+ * tells the driver and ends. */
+void program_stuck(struct program *p, const char *what, const char *before)
+    __attribute__((noreturn));
 
 /* ---- ask.c ---- */
 
