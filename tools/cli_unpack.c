@@ -172,10 +172,14 @@ static int put_file(struct unpack *u, struct archive *a, struct archive_entry *e
 	return rc;
 }
 
-static int put_symlink(const struct unpack *u, const char *target, int parent, const char *last)
+static int put_symlink(const struct unpack *u, const char *target, int parent, const char *last,
+    const struct stat *st)
 {
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, st->st_mtim};
+
 	if (!target || symlinkat(target, parent, u->temporary) < 0)
 		return target ? -errno : -EINVAL;
+	(void)utimensat(parent, u->temporary, times, AT_SYMLINK_NOFOLLOW); /* not all keep it */
 	return put_in_place(u, parent, last);
 }
 
@@ -215,7 +219,7 @@ static int put_member(struct unpack *u, struct archive *a, struct archive_entry 
 	if (S_ISDIR(st->st_mode))
 		return put_folder(u, parent, last, name, st);
 	if (S_ISLNK(st->st_mode))
-		return put_symlink(u, archive_entry_symlink(e), parent, last);
+		return put_symlink(u, archive_entry_symlink(e), parent, last, st);
 	return S_ISREG(st->st_mode) ? put_file(u, a, e, parent, last, st) : -EINVAL;
 }
 

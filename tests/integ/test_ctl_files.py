@@ -73,8 +73,8 @@ class Files(CtlTest):
         os.link(self.path("t/a"), self.path("t/sub/hard"))
         os.mkdir(self.path("t/empty"))
         os.chmod(self.path("t/sub/deep"), 0o700)
-        for name in ("a", "sub/deep", "sub"):
-            os.utime(self.path("t", name), (1, 981173106))
+        for name in ("a", "sub/link", "sub/deep", "sub"):
+            os.utime(self.path("t", name), (1, 981173106), follow_symlinks=False)
         return self.path("t")
 
     # ---- cp ----
