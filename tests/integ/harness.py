@@ -154,7 +154,7 @@ class Daemon:
         return self.request("POST", path, body if body is not None else {}, **kw)
 
     def acquire(self, user="u1", thread="t1", **more):
-        r = self.post("/v1/acquire", {"user_id": user, "thread_id": thread, **more})
+        r = self.post("/v1/acquire", {"user_id": user, "thread_id": thread, **more}, timeout=BOUND * 4)  # acquire_timeout is shorter
         if r.status != 200:
             raise AssertionError(f"acquire: {r}\n{self.log()[-3000:]}")
         return r.json
