@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,9 +45,8 @@ static void take_answers(struct driver_box *box)
 		const struct eng_done *done = &msg.body.done;
 
 		fd_close(&msg.fd);
-		if (msg.head.type == ENG_DONE && msg.head.seq == ENG_SEQ_DIED)
-			(void)snprintf(box->why, sizeof(box->why), "%s", done->text);
-		if (msg.head.type != ENG_DONE || msg.head.seq != box->link.seq)
+		if (link_take_died(&box->link, &msg) || msg.head.type != ENG_DONE ||
+		    msg.head.seq != box->link.seq)
 			continue;
 		if (box->stopping) {
 			box->stop_code = done->code;
@@ -65,7 +63,7 @@ static void take_answers(struct driver_box *box)
 static const char *boxlite_why(struct driver_box *box)
 {
 	take_answers(box);
-	return box->why[0] ? box->why : NULL;
+	return box->link.why[0] ? box->link.why : NULL;
 }
 
 static int send_order(struct driver_box *box, enum eng_type type, uint32_t time_ms)

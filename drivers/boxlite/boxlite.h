@@ -30,7 +30,6 @@ struct driver_box {
 	bool removed;  /* ENG_STOP was answered, and it is gone */
 	int stop_code; /* what ENG_STOP was answered: 0 or errno */
 	struct driver_stats stats;
-	char why[200]; /* what sbx-boxlite says that the box died of; empty: nothing */
 };
 
 bool boxlite_takes(const char *image);

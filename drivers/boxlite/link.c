@@ -157,6 +157,14 @@ static int link_wait(struct link *l, uint64_t until, struct eng_msg *msg)
 	return rc == 0 ? -EPIPE : rc == -EAGAIN ? 0 : rc;
 }
 
+bool link_take_died(struct link *l, const struct eng_msg *msg)
+{
+	if (msg->head.type != ENG_DONE || msg->head.seq != ENG_SEQ_DIED)
+		return false;
+	(void)snprintf(l->why, sizeof(l->why), "%s", msg->body.done.text);
+	return true;
+}
+
 static int link_take(const struct link_order *order, const struct eng_msg *msg)
 {
 	if (msg->head.type == ENG_NAME && order->name)
@@ -181,7 +189,7 @@ int link_order(
 		if (rc <= 0)
 			continue;
 		fd_close(&msg.fd);
-		if (msg.head.seq != l->seq)
+		if (link_take_died(l, &msg) || msg.head.seq != l->seq)
 			continue; /* of an order that was given up */
 		if (msg.head.type == ENG_DONE)
 			break;

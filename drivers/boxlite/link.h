@@ -18,6 +18,7 @@ struct link {
 	uint64_t seq;		 /* of the newest order */
 	void (*busy)(void *ctx); /* may be NULL: called now and then while an order lasts */
 	void *busy_ctx;
+	char why[200]; /* what the program says that its box died of; empty: nothing */
 	uint8_t packet[ENG_MSG_MAX];
 };
 
@@ -50,6 +51,10 @@ int link_open_library(struct link *l, const struct driver_options *options, cons
 /* ENG_STATS, ENG_STOP, ENG_REMOVE, ENG_LOOK, ENG_LIST. */
 int link_order_name(struct link *l, enum eng_type type, const char *name, uint32_t time_ms,
     struct eng_done *done, struct err *err);
+
+/* ENG_SEQ_DIED, which may come between an order and its answer: keeps what it says. True: it was.
+ */
+bool link_take_died(struct link *l, const struct eng_msg *msg);
 
 /* Hangs up and waits until the program is gone; it is killed when it takes longer than wait_ms. */
 void link_close(struct link *l, uint32_t wait_ms);
