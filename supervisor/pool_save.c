@@ -107,7 +107,7 @@ void pool_outlives(struct pool *p, uint32_t slot, uint64_t gen, bool outlives)
 	struct pool_box *b = pool_box_current(p, slot, gen);
 	uint32_t flag = outlives ? SLOT_FLAG_OUTLIVES : 0;
 
-	if (!b || (b->flags & SLOT_FLAG_OUTLIVES) == flag)
+	if (!b)
 		return;
 	b->flags = (b->flags & ~SLOT_FLAG_OUTLIVES) | flag;
 	pool_touch(p, b);

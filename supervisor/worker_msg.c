@@ -62,20 +62,30 @@ static void take_isolation(struct worker *w, const char *text)
 		(void)strlcpy(part->isolation, text, sizeof(part->isolation));
 }
 
+static void take_what_it_is(struct worker *w, const struct ctl_booted *booted)
+{
+	take_isolation(w, booted->isolation);
+	pool_outlives(w->s->pool, w->slot, w->gen, (booted->flags & CTL_BOOTED_OUTLIVES) != 0);
+}
+
 static void on_booted(struct worker *w, struct ctl_msg *m)
 {
 	uint64_t now = loop_now(w->s->loop);
+	const struct pool_box *b = pool_box_at(w->s->pool, w->slot);
 
+	if (w->adopted) { /* when that was is the dead supervisor's affair */
+		take_what_it_is(w, &m->body.booted);
+		return;
+	}
 	FAULT_POINT("sbxd.booted");
 	worker_return_permit(w);
 	w->figures.boot_ns = now - w->spawned_ns;
-	w->figures.create_ns = now - pool_box_at(w->s->pool, w->slot)->created;
+	/* That of a box which is taken over was wished for with its first worker. */
+	w->figures.create_ns = now - (b->flags & SLOT_FLAG_SAVED ? w->spawned_ns : b->created);
 	hist_add(&w->s->seg.header->hists[HIST_BOOT], w->figures.boot_ns);
 	log_debug("worker %d: box booted in %llu us", (int)w->pid,
 	    (unsigned long long)(m->body.booted.boot_ns / 1000));
-	take_isolation(w, m->body.booted.isolation);
-	pool_outlives(
-	    w->s->pool, w->slot, w->gen, (m->body.booted.flags & CTL_BOOTED_OUTLIVES) != 0);
+	take_what_it_is(w, &m->body.booted);
 	pool_booted(w->s->pool, now, w->slot, w->gen);
 }
 

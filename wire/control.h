@@ -16,7 +16,8 @@
  *                            make one with CTL_FD_PREPARED and CTL_FD_IMAGE
  *
  * A worker outlives its sbxd. The next one connects to the worker's own socket (wire/rendezvous.h)
- * and is told CTL_HELLO and CTL_HELD; then that connection is as the pair was.
+ * and is told CTL_HELLO, CTL_BOOTED once more where the box is up, and CTL_HELD; then that
+ * connection is as the pair was.
  */
 #ifndef SBXD_WIRE_CONTROL_H
 #define SBXD_WIRE_CONTROL_H
@@ -59,11 +60,12 @@ enum ctl_type {
 	/* worker -> sbxd */
 	CTL_HELLO, /* struct ctl_hello: first message a worker sends, to each supervisor it has */
 	CTL_HELD, /* struct ctl_conn, fd: a connection in its hands; `conns` of them follow hello */
-	CTL_BOOTED,    /* struct ctl_booted */
-	CTL_FAILED,    /* struct ctl_failed: boot failed; the worker exits */
-	CTL_PONG,      /* no body */
-	CTL_CHECKED,   /* struct ctl_failed with code 0 when healthy */
-	CTL_HANDBACK,  /* struct ctl_conn, tail: bytes read and not used, fd: the connection */
+	CTL_BOOTED,   /* struct ctl_booted; to each supervisor, of which the one before may not have
+			 heard it */
+	CTL_FAILED,   /* struct ctl_failed: boot failed; the worker exits */
+	CTL_PONG,     /* no body */
+	CTL_CHECKED,  /* struct ctl_failed with code 0 when healthy */
+	CTL_HANDBACK, /* struct ctl_conn, tail: bytes read and not used, fd: the connection */
 	CTL_CONN_GONE, /* struct ctl_conn: the client went, or the worker closed the connection */
 	CTL_BOX_DIED,  /* struct ctl_failed: the transport broke, or a box that boots was killed;
 			  clients are answered, then exit */

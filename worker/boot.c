@@ -220,8 +220,8 @@ static int boot_guest_ended(struct box *b, struct err *err)
 	const char *why = b->driver->why ? b->driver->why(b->handle) : NULL;
 	bool killed = !why && b->link.why_code != EBADMSG;
 
-	return err_set(err, killed ? EOWNERDEAD : EPIPE, "the guest agent ended: %s",
-	    why ? why : b->link.why);
+	return err_set(
+	    err, killed ? EOWNERDEAD : EPIPE, "the guest agent ended: %s", why ? why : b->link.why);
 }
 
 static int boot_greet(struct box *b, uint64_t deadline_ns, struct err *err)
@@ -277,8 +277,8 @@ static void boot_fail(struct box *b, const struct err *err)
 		report_set_error(&b->report, err->text);
 	box_unlock(b);
 	log_error("box %s: boot failed: %s", b->boot.name, err->text);
-	(void)snprintf(failed.reason, sizeof(failed.reason), "%s",
-	    died ? "box_died" : "boot_failed");
+	(void)snprintf(
+	    failed.reason, sizeof(failed.reason), "%s", died ? "box_died" : "boot_failed");
 	(void)snprintf(failed.text, sizeof(failed.text), "%.*s", CTL_TEXT - 1, err->text);
 	/* If sbxd does not hear it, it sees us go. */
 	(void)ctl_send(CTL_FD_CONTROL, died ? CTL_BOX_DIED : CTL_FAILED, b->boot_seq, b->gen,
@@ -287,19 +287,20 @@ static void boot_fail(struct box *b, const struct err *err)
 
 static void boot_tell(struct box *b)
 {
-	struct ctl_booted booted = {
+	struct ctl_booted *booted = &b->booted;
+	int rc;
+
+	*booted = (struct ctl_booted){
 	    .box_pid = b->report.work.box_pid,
 	    .box_start = b->report.work.box_start,
 	    .boot_ns = clock_now_ns() - b->ordered_ns,
 	};
-	int rc;
-
 	if (b->driver->outlives && b->driver->outlives(b->handle))
-		booted.flags |= CTL_BOOTED_OUTLIVES;
+		booted->flags |= CTL_BOOTED_OUTLIVES;
 	if (b->driver->isolation && b->driver->isolation(b->handle))
-		(void)snprintf(booted.isolation, sizeof(booted.isolation), "%s",
+		(void)snprintf(booted->isolation, sizeof(booted->isolation), "%s",
 		    b->driver->isolation(b->handle));
-	rc = ctl_send(CTL_FD_CONTROL, CTL_BOOTED, b->boot_seq, b->gen, &booted, NULL, 0, -1);
+	rc = ctl_send(CTL_FD_CONTROL, CTL_BOOTED, b->boot_seq, b->gen, booted, NULL, 0, -1);
 	if (rc < 0) /* sbxd died meanwhile: the box waits for a successor as any other does */
 		log_warn("box %s: is up, and nobody hears it: %s", b->boot.name, strerror(-rc));
 }

@@ -89,6 +89,7 @@ struct box {
 	uint64_t ordered_ns; /* when CTL_BOOT came */
 	char *env;	     /* "K=V\0"..., boot's tail */
 	size_t env_len;
+	struct ctl_booted booted; /* what was said when it was up */
 
 	const struct driver *driver;
 	struct driver_site site;

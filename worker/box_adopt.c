@@ -130,6 +130,10 @@ static bool adopt_greet(struct box *b, uint32_t conns, int fds[SHM_CONNS])
 	    &b->control, CTL_HELLO, 0, &hello, sizeof(hello), NULL, 0, -1, CONTROL_NO_WORD);
 
 	FAULT_POINT("worker.adopt.hello_sent");
+	if (b->state == BOX_UP) /* it may have come up while nobody heard it */
+		told = control_link_send(&b->control, CTL_BOOTED, 0, &b->booted, sizeof(b->booted),
+			   NULL, 0, -1, CONTROL_NO_WORD) &&
+		       told;
 	told = adopt_show(b, fds) && told;
 	FAULT_POINT("worker.adopt.held_sent");
 	return told;

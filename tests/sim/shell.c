@@ -351,13 +351,29 @@ void sim_hear(struct sim *s, struct sim_proc *p)
 	case SAID_HELLO:
 		on_hello(s, p);
 		break;
+	case SAID_WHAT_IT_IS:
+		pool_outlives(s->pool, p->slot, p->generation, p->outlives);
+		break;
 	}
 	sim_settle(s);
+}
+
+/* Whatever supervisor heard it come up. */
+static void check_known(struct sim *s, const struct sim_proc *p)
+{
+	const struct pool_box *b = pool_box_at(s->pool, p->slot);
+	bool up = b->state == SLOT_STOCK || b->state == SLOT_ACTIVE || b->state == SLOT_CHECKING ||
+		  b->state == SLOT_WARM;
+
+	if (up && s->greeted[p->slot])
+		SIM_CHECK(s, ((b->flags & SLOT_FLAG_OUTLIVES) != 0) == p->outlives,
+		    "it is known which boxes outlive their workers");
 }
 
 /* The pidfd of a worker that ended, after all that it said was heard. */
 void sim_reap(struct sim *s, struct sim_proc *p)
 {
+	check_known(s, p);
 	p->used = false;
 	s->workers[p->slot] = SIM_NOBODY;
 	s->shadow[p->slot].excuse |= EXCUSE_WORKER;

@@ -107,6 +107,7 @@ enum sim_said {
 	SAID_DIED,
 	SAID_LEFT,
 	SAID_HELLO,
+	SAID_WHAT_IT_IS, /* CTL_BOOTED once more */
 };
 
 #define SIM_MAIL 8U
@@ -120,6 +121,8 @@ struct sim_proc {
 	bool unkillable; /* asleep in the kernel */
 	bool takes_over; /* a machine that is there */
 	bool outlives;	 /* its machine does */
+	bool died;	 /* it ends because its box did */
+	bool left;	 /* and only what drove that one */
 	bool stopping;	 /* it ends what runs in its box */
 	bool stop_asked; /* by the supervisor that its socket leads to */
 	enum sim_proc_state state;

@@ -223,6 +223,12 @@ static void greet(struct sim *s, struct sim_proc *p, bool up, bool closing)
 	    closing ? "closing"
 	    : up    ? "up"
 		    : "not up");
+	if (up)
+		say(s, p, SAID_WHAT_IT_IS);
+	if (p->died)
+		say(s, p, SAID_DIED);
+	if (p->left)
+		say(s, p, SAID_LEFT);
 }
 
 static void begin_closing(struct sim *s, struct sim_proc *p, const char *why)

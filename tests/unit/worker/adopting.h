@@ -53,6 +53,16 @@ static inline void adopting_connect(struct stage *t)
 	t->ctl = fd;
 }
 
+/* PID 1 of the box, as the table has it. */
+static inline pid_t adopting_box(struct stage *t)
+{
+	struct slot_work work;
+
+	assert_int_equal(slot_read_work(t->page, &work), 0);
+	assert_true(work.box_pid > 0);
+	return work.box_pid;
+}
+
 static inline void adopting_expect_hello(
     struct stage *t, enum ctl_hello_state state, uint32_t conns)
 {
@@ -62,6 +72,10 @@ static inline void adopting_expect_hello(
 	assert_int_equal(t->msg.body.hello.pid, t->pid);
 	assert_int_equal(t->msg.body.hello.state, state);
 	assert_int_equal(t->msg.body.hello.conns, conns);
+	if (state != CTL_UP)
+		return;
+	stage_expect(t, CTL_BOOTED); /* as the one before was told, or not */
+	assert_int_equal(t->msg.body.booted.box_pid, adopting_box(t));
 }
 
 static inline void adopting_succeed(struct stage *t, uint32_t conns)
@@ -173,15 +187,5 @@ static inline int adopting_words(const struct stage *t)
 			(void)sched_yield();                                  \
 		}                                                             \
 	} while (0)
-
-/* PID 1 of the box, as the table has it. */
-static inline pid_t adopting_box(struct stage *t)
-{
-	struct slot_work work;
-
-	assert_int_equal(slot_read_work(t->page, &work), 0);
-	assert_true(work.box_pid > 0);
-	return work.box_pid;
-}
 
 #endif

@@ -285,8 +285,10 @@ static void test_deaths_while_adopted(void **state)
 		assert_int_equal(stage_wait(t), SIGKILL);
 		if (i > 0)
 			stage_expect(t, CTL_HELLO);
-		if (i > 1)
+		if (i > 1) {
+			stage_expect(t, CTL_BOOTED);
 			(void)adopting_held_cookie(t);
+		}
 		assert_int_equal(stage_recv(t), 0);
 		assert_int_equal(CONN_STATE(atomic_load(&t->page->conns[0])), CONN_REQUEST);
 		stage_free(t);
