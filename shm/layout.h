@@ -234,7 +234,7 @@ struct slot_sup {
 	uint32_t leases;
 	uint32_t lease_span; /* no lease stands at this place or past it */
 	int32_t worker_pid;
-	uint32_t reserved;
+	uint32_t saves;	       /* workers that it has outlived since its newest lease */
 	uint64_t worker_start; /* clock ticks since boot */
 	char driver[16];
 	char isolation[16];
@@ -272,10 +272,11 @@ struct slot_sup {
 /* Of a box whose machine outlives its worker (boxlite.detach): */
 #define SLOT_FLAG_OUTLIVES 128U /* it does: its worker has said so */
 #define SLOT_FLAG_SAVED 256U	/* its worker died; it waits for one that takes it over */
+#define SLOT_FLAG_FAILED 512U	/* it closes because its worker said so, and for no other reason */
 #define SLOT_FLAGS_REST (SLOT_FLAG_FRESH | SLOT_FLAG_STOPPING | SLOT_FLAG_STOPPED)
 #define SLOT_FLAGS                                                                      \
 	(SLOT_FLAG_ANONYMOUS | SLOT_FLAG_ADOPTED | SLOT_FLAG_NO_USER | SLOT_FLAG_MADE | \
-	    SLOT_FLAG_OUTLIVES | SLOT_FLAG_SAVED | SLOT_FLAGS_REST)
+	    SLOT_FLAG_OUTLIVES | SLOT_FLAG_SAVED | SLOT_FLAG_FAILED | SLOT_FLAGS_REST)
 
 /* The worker's part of a slot. Written whole, by that slot's worker, under work_seq. */
 struct slot_work {

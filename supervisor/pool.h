@@ -156,8 +156,8 @@ void pool_conn_gone(struct pool *p, uint64_t now, uint64_t cookie);
 enum pool_release_result {
 	POOL_RELEASE_NOT_FOUND, /* nobody knows of such a box */
 	POOL_RELEASE_RUNNING,	/* other leases are left, or the lease was not one of this box */
-	POOL_RELEASE_WARM,
-	POOL_RELEASE_CLOSED, /* it is being closed, or gone and one of the last POOL_PAST */
+	POOL_RELEASE_WARM,	/* or it is taken over from a dead worker, and is warm then */
+	POOL_RELEASE_CLOSED,	/* it is being closed, or gone and one of the last POOL_PAST */
 };
 
 /* Returns a lease, or all when lease_id is 0. Idempotent. That of a made box is not to be returned:

@@ -197,6 +197,8 @@ void pool_stop_again(struct pool *p, uint64_t now, struct pool_box *b);
 /* pool_save.c */
 bool pool_is_saved(const struct pool_box *b);
 bool pool_may_save(const struct pool *p, const struct pool_box *b);
+bool pool_is_still_saved(const struct pool *p, const struct pool_box *b);
+void pool_save_unheard(const struct pool *p, struct pool_box *b);
 void pool_save(struct pool *p, uint64_t now, struct pool_box *b);
 void pool_kill_and_save(struct pool *p, uint64_t now, struct pool_box *b, const char *why);
 void pool_saved(struct pool *p, uint64_t now, struct pool_box *b);

@@ -49,8 +49,8 @@ static void stop_box(struct pool *p, uint64_t now, struct pool_box *b, const cha
 void pool_close_box(struct pool *p, uint64_t now, struct pool_box *b, const char *why)
 {
 	if (b->state == SLOT_CLOSING) {
-		b->flags &= ~SLOT_FLAG_SAVED;
-		b->failed = false;
+		b->flags &= ~(SLOT_FLAG_SAVED | SLOT_FLAG_FAILED);
+		pool_touch(p, b);
 		return;
 	}
 	stop_box(p, now, b, why);
@@ -64,16 +64,18 @@ void pool_evict_box(struct pool *p, uint64_t now, struct pool_box *b, const char
 	stop_box(p, now, b, why);
 }
 
-/* Its worker closes the box of its own accord. One that was to be saved when that is done still is:
- * its worker only goes. */
+/* Its worker closes the box of its own accord, or says next that the box has died. One that was to
+ * be saved when that is done still is: its worker only goes. */
 void pool_closes_itself(struct pool *p, uint64_t now, struct pool_box *b, const char *why)
 {
 	uint32_t saved = b->state == SLOT_CLOSING ? b->flags & SLOT_FLAG_SAVED : 0;
 
 	end_use(p, b, why);
 	b->flags |= saved;
-	if (b->state != SLOT_CLOSING)
+	if (b->state != SLOT_CLOSING) {
 		pool_move(p, now, b, SLOT_CLOSING, why);
+		b->flags |= SLOT_FLAG_FAILED;
+	}
 	pool_limit(p, b, now + p->rules.close_grace + POOL_CLOSE_SLACK);
 	pool_boot_next(p, now);
 	pool_room_freed(p, now);
@@ -262,7 +264,8 @@ void pool_box_failed(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, 
 
 	if (!b || !b->has_worker || b->state == SLOT_CLOSING || b->state == SLOT_QUARANTINED)
 		return;
-	if (b->state == SLOT_BOOTING && pool_is_saved(b)) { /* what is left of it is not worth more */
+	if (b->state == SLOT_BOOTING &&
+	    pool_is_saved(b)) { /* what is left of it is not worth more */
 		pool_boot_failed(p, now, slot, gen, text);
 		return;
 	}
@@ -270,7 +273,7 @@ void pool_box_failed(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, 
 	/* One that stood still may be found dead only when a check has it go on. */
 	pool_record(p, b->state == SLOT_CHECKING ? EVENT_CHECK_FAILED : EVENT_ERROR, b, 0, text);
 	box_lost(p, now, b, text, "box died");
-	b->failed = true;
+	b->flags |= SLOT_FLAG_FAILED;
 	(void)pool_blame(p, before);
 	/* The worker answers its clients and exits by itself. */
 	pool_limit(p, b, now + POOL_FAILED_GRACE);
@@ -297,14 +300,14 @@ void pool_worker_gone(
 		pool_record(p, EVENT_WORKER_CRASH, b, code, text);
 		box_lost(p, now, b, text, "worker crashed");
 		(void)pool_blame(p, before);
-	} else { /* it was to be saved before; its place may be another's by now */
-		save = pool_is_saved(b) && !p->shutting_down && pool_room_is_there(p);
-		b->flags &= ~SLOT_FLAG_SAVED;
+	} else {
+		save = pool_is_still_saved(p, b);
 	}
 	if (save) {
 		pool_save(p, now, b);
 		pool_boot_next(p, now);
 	} else {
+		b->flags &= ~(SLOT_FLAG_SAVED | SLOT_FLAG_FAILED);
 		(void)pool_act(p, POOL_CLEAN, b);
 		pool_limit(p, b, now + POOL_CLEAN_WAIT);
 	}

@@ -36,7 +36,7 @@ enum pool_release_result pool_release(
 			pool_lease_end(p, l, "released");
 	}
 	pool_settle(p, now, b, true, "released");
-	if (b->state == SLOT_WARM || b->state == SLOT_CHECKING)
+	if (b->state == SLOT_WARM || b->state == SLOT_CHECKING || pool_is_saved(b))
 		return POOL_RELEASE_WARM;
 	return b->state == SLOT_CLOSING ? POOL_RELEASE_CLOSED : POOL_RELEASE_RUNNING;
 }

@@ -32,6 +32,7 @@ static void fill_box(struct pool_box *b, uint64_t now, const struct pool_restore
 	b->spec = r->spec;
 	b->source = r->source;
 	b->acquires = r->acquires;
+	b->saves = r->saves;
 	b->created = not_later(r->created, now);
 	b->state_since = not_later(r->state_since, now);
 	b->parked = not_later(r->parked, now);
@@ -50,20 +51,19 @@ static void restore_leases(struct pool *p, struct pool_box *b, const struct pool
 	}
 }
 
-/* Its worker, if there is one, is told when it has said hello. */
+/* Its worker, if there is one, is told when it has said hello. Without one it is cleaned when the
+ * whole table is read. */
 static void go_on_closing(struct pool *p, uint64_t now, struct pool_box *b)
 {
-	if (!b->has_worker)
-		(void)pool_act(p, POOL_CLEAN, b);
 	pool_limit(p, b,
 	    now + (b->has_worker ? p->rules.close_grace + POOL_CLOSE_SLACK : POOL_CLEAN_WAIT));
 }
 
 static void give_up(struct pool *p, uint64_t now, struct pool_box *b, const char *why)
 {
+	b->flags &= ~(SLOT_FLAG_SAVED | SLOT_FLAG_FAILED);
 	if (b->state == SLOT_CLOSING)
 		return;
-	b->flags &= ~SLOT_FLAG_SAVED;
 	pool_drop_leases(p, b, why);
 	pool_move(p, now, b, SLOT_CLOSING, why);
 	go_on_closing(p, now, b);
@@ -162,8 +162,7 @@ static const struct {
 static void save_dead(struct pool *p, uint64_t now, struct pool_box *b, const char *why)
 {
 	pool_drop_leases(p, b, why);
-	if (b->state != SLOT_CLOSING)
-		pool_move(p, now, b, SLOT_CLOSING, why);
+	pool_move(p, now, b, SLOT_CLOSING, why);
 	pool_save(p, now, b);
 }
 
@@ -177,10 +176,12 @@ static void restore_dead(struct pool *p, uint64_t now, struct pool_box *b)
 		pool_record(p, EVENT_WORKER_CRASH, b, 0, lost);
 		(void)strlcpy(b->last_error, lost, sizeof(b->last_error));
 	}
-	if (save)
-		save_dead(p, now, b, lost);
-	else if (b->state == SLOT_CLOSING)
+	if (b->state == SLOT_CLOSING) /* whether its place is still there all of them say */
 		go_on_closing(p, now, b);
+	else if (b->state == SLOT_RESERVED && pool_is_saved(b))
+		return; /* it waits on */
+	else if (save)
+		save_dead(p, now, b, lost);
 	else
 		give_up(p, now, b, is_loss ? lost : "its supervisor died before it was begun");
 }
@@ -191,6 +192,7 @@ static void restore_box(struct pool *p, uint64_t now, struct pool_box *b)
 
 	if (shown == SLOT_QUARANTINED)
 		return;
+	pool_save_unheard(p, b);
 	if (!b->has_worker)
 		restore_dead(p, now, b);
 	else
@@ -251,12 +253,27 @@ static void sort_warm(struct pool *p)
 	free(all);
 }
 
+/* No worker is left that has it. */
+static void restored_dead(struct pool *p, uint64_t now, struct pool_box *b)
+{
+	if (pool_is_still_saved(p, b)) {
+		pool_save(p, now, b);
+		return;
+	}
+	b->flags &= ~(SLOT_FLAG_SAVED | SLOT_FLAG_FAILED);
+	(void)pool_act(p, POOL_CLEAN, b);
+}
+
 void pool_restored_all(struct pool *p, uint64_t now)
 {
 	p->free_count = 0;
 	for (uint32_t i = p->rules.slots; i-- > 0;) {
 		if (p->boxes[i].state == SLOT_FREE)
 			p->free_slots[p->free_count++] = i;
+	}
+	for (uint32_t i = 0; i < p->rules.slots; i++) {
+		if (p->boxes[i].state == SLOT_CLOSING && !p->boxes[i].has_worker)
+			restored_dead(p, now, &p->boxes[i]);
 	}
 	sort_warm(p);
 	pool_stock_trim(p, now);
@@ -310,6 +327,8 @@ void pool_adopted(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, boo
 		return;
 	if (closing)
 		pool_closes_itself(p, now, b, "its worker was closing it");
+	else if (b->state == SLOT_CLOSING && pool_is_saved(b)) /* and was not to close it */
+		pool_kill_and_save(p, now, b, "to be saved when its supervisor died");
 	else if (!up && b->state != SLOT_CLOSING)
 		pool_kill_and_save(p, now, b, "half-made when its supervisor died");
 	else if (b->state == SLOT_BOOTING)

@@ -40,6 +40,20 @@ bool pool_may_save(const struct pool *p, const struct pool_box *b)
 	return is_worth_it(p, b) && (was_up || pool_is_saved(b));
 }
 
+/* It closes, and was to be saved when its worker is gone. Its place may be another's by now. */
+bool pool_is_still_saved(const struct pool *p, const struct pool_box *b)
+{
+	return pool_is_saved(b) && is_worth_it(p, b) && pool_room_is_there(p);
+}
+
+/* Its worker told the supervisor before us that the box has died, and whether it is there all the
+ * same may have been told to nobody: whoever takes it over will see. */
+void pool_save_unheard(const struct pool *p, struct pool_box *b)
+{
+	if (b->state == SLOT_CLOSING && (b->flags & SLOT_FLAG_FAILED) && is_worth_it(p, b))
+		b->flags |= SLOT_FLAG_SAVED;
+}
+
 /* A lease that nobody has heard of yet went with the worker; and its grant names a generation that
  * will be no box's, so that nobody would answer who waits for it. */
 static void take_grants_back(struct pool *p, const struct pool_box *b)
@@ -59,10 +73,10 @@ static void take_grants_back(struct pool *p, const struct pool_box *b)
 void pool_save(struct pool *p, uint64_t now, struct pool_box *b)
 {
 	b->saves++;
-	b->killed = b->failed = false;
+	b->killed = false;
 	take_grants_back(p, b);
 	pool_rename_box(p, b);
-	b->flags |= SLOT_FLAG_SAVED;
+	b->flags = (b->flags & ~SLOT_FLAG_FAILED) | SLOT_FLAG_SAVED;
 	pool_move(p, now, b, SLOT_RESERVED, "its machine outlived its worker");
 }
 
@@ -96,7 +110,8 @@ void pool_box_left(struct pool *p, uint32_t slot, uint64_t gen)
 {
 	struct pool_box *b = pool_box_current(p, slot, gen);
 
-	if (!b || b->state != SLOT_CLOSING || !b->has_worker || !b->failed || !is_worth_it(p, b))
+	if (!b || b->state != SLOT_CLOSING || !b->has_worker || !(b->flags & SLOT_FLAG_FAILED) ||
+	    !is_worth_it(p, b))
 		return;
 	b->flags |= SLOT_FLAG_SAVED;
 	pool_touch(p, b);

@@ -84,7 +84,7 @@ static void close_overdue(struct pool *p, uint64_t now, struct pool_box *b)
 	else if (b->killed)
 		pool_quarantine(p, now, b, "its worker could not be killed");
 	else
-		pool_kill_box(p, now, b, "did not close in time");
+		pool_kill_and_save(p, now, b, "did not close in time");
 }
 
 /* Nothing is heard of its stop, not even that it failed. */

@@ -98,7 +98,6 @@ struct pool_box {
 	bool has_worker;
 	bool adopting; /* its worker was another supervisor's and has not said hello to us yet */
 	bool killed;
-	bool failed; /* it closes because its worker said so, and for no other reason */
 	bool dirty;
 	uint32_t waiters; /* acquires waiting for its scope */
 	uint32_t saves;	  /* workers that it has outlived since its last lease */
@@ -202,6 +201,7 @@ struct pool_restored {
 	struct pool_spec spec;
 	uint32_t source;
 	uint64_t acquires;
+	uint32_t saves;
 	uint64_t created;
 	uint64_t state_since;
 	uint64_t parked;

@@ -118,6 +118,7 @@ static void fill_state(const struct sbxd *s, const struct pool_box *b, struct sl
 	}
 	part->acquires = b->acquires;
 	part->source = b->source;
+	part->saves = b->saves;
 	part->worker_pid = w ? worker_pid(w) : 0;
 	part->worker_start = w ? worker_start_time(w) : 0;
 	memcpy(part->last_error, b->last_error, sizeof(part->last_error));

@@ -65,6 +65,7 @@ static void fill_restored(uint32_t slot, const struct slot_sup *part, struct poo
 	    .spec.pids_max = part->pids_max,
 	    .source = part->source,
 	    .acquires = part->acquires,
+	    .saves = part->saves,
 	    .created = part->created_ns,
 	    .state_since = part->state_ns,
 	    .parked = part->parked_ns,

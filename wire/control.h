@@ -72,7 +72,7 @@ enum ctl_type {
 	CTL_CLOSED,    /* struct ctl_failed: the box is closed (code 0) or how that failed */
 	CTL_STOPPED,   /* struct ctl_failed: no process is left (code 0) or how that failed */
 	CTL_LEFT,      /* no body, after CTL_BOX_DIED: only what drove the box has died, the box is
-			  as it was */
+			  as it was; to each supervisor */
 
 	/* sbxd -> janitor; each is answered by CTL_DONE with the same seq; tail: what the drivers'
 	 * sections of the configuration say, as struct driver_options has it */

@@ -70,6 +70,7 @@ struct box_end {
 	uint64_t nonce; /* of the sync */
 	uint64_t deadline_ns;
 	struct ctl_failed why;
+	bool left; /* only what drove the box has died */
 	struct loop_timer timer;
 };
 

@@ -28,11 +28,19 @@ static void end_tell(struct box *b)
 	    sizeof(b->end.why), NULL, 0, -1, CONTROL_NO_WORD);
 }
 
+static void end_tell_left(struct box *b)
+{
+	/* Without sbxd nobody hears it: the next one sees no worker, or asks. */
+	(void)control_link_send(&b->control, CTL_LEFT, 0, NULL, 0, NULL, 0, -1, CONTROL_NO_WORD);
+}
+
 void box_end_tell_again(struct box *b)
 {
 	b->end.seq = 0; /* whose order it answered is gone */
 	if (b->state == BOX_ENDING && (b->end.type == CTL_BOX_DIED || !b->handle))
 		end_tell(b);
+	if (b->end.left)
+		end_tell_left(b);
 }
 
 static void end_leave(struct loop *loop, struct loop_timer *t)
@@ -76,11 +84,11 @@ static void end_kill(struct loop *loop, struct loop_timer *t)
 	}
 	FAULT_POINT("worker.close.killed");
 	box_unlock(b);
+	b->end.left = rc == -EOWNERDEAD && b->end.type != CTL_CLOSED;
 	if (b->end.type == CTL_CLOSED)
 		end_tell(b);
-	else if (rc == -EOWNERDEAD) /* without sbxd nobody hears it; the next one sees no worker */
-		(void)control_link_send(
-		    &b->control, CTL_LEFT, 0, NULL, 0, NULL, 0, -1, CONTROL_NO_WORD);
+	if (b->end.left)
+		end_tell_left(b);
 	FAULT_POINT("worker.close.told");
 	end_set_timer(b, clock_now_ns() + END_LEAVE_NS, end_leave);
 	box_leave_if_done(b);

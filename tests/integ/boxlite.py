@@ -95,7 +95,7 @@ class BoxliteTest(DaemonTest):
     def setUpClass(cls):
         cls.mounts_before = other_mounts()
         cls.library = Library(cls.variant, cls.knobs)
-        cls.d = BoxliteDaemon(cls.library, cls.library.config(cls.server, cls.more, **cls.options))
+        cls.d = BoxliteDaemon(cls.library, cls.library.config(cls.server, cls.more, **cls.options), cls.env)
 
     @classmethod
     def tearDownClass(cls):

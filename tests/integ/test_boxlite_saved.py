@@ -1,13 +1,18 @@
 """A box whose machine outlives its worker (boxlite.detach) is saved: another worker takes it over, with its files, without what
 ran in it, and in its scope alone. What cannot be saved goes as any other, and who waits gets a new one."""
 
+import contextlib
+import http.client
 import os
 import signal
 import threading
 import unittest
 
 from boxlite import BoxliteTest
-from harness import start_time, wait_for
+from harness import BOUND, Fault, start_time, wait_for
+
+POINTS = ("sbxd.booted", "sbxd.left")
+FAULTS = {p: Fault(f"saved-{p}") for p in POINTS}
 
 
 class Saved:
@@ -15,6 +20,7 @@ class Saved:
 
     options = {"detach": "true"}
     more = "replicas: 20\nboot_timeout: 10\nacquire_timeout: 60\nhealth_check_timeout: 2\n"
+    env = {"SBX_FAULT": ",".join(f"sbxd/{p}=kill@{f.path}" for p, f in FAULTS.items())}
 
     def setUp(self):
         self.box = self.d.acquire("saved", self.id())["box_id"]
@@ -85,6 +91,40 @@ class Saved:
         os.kill(program, signal.SIGKILL)
         wait_for("the worker to be gone", lambda: not start_time(worker))
         self.d.start()
+        self.is_the_same()
+
+    def sbxd_dies_at(self, point):
+        """When it gets there."""
+        self.assertEqual(self.d.process.wait(BOUND), -signal.SIGKILL)
+        self.assertTrue(FAULTS[point].hit())
+
+    def test_that_it_was_left_is_told_to_nobody(self):
+        """sbxd knows that the box has died, and dies before it hears that the machine is there; its worker is gone, or is not."""
+        for gone in (False, True):
+            with self.subTest(gone=gone):
+                worker, program = self.d.inspect(self.box)["pid"], self.d.program(self.box)
+                FAULTS["sbxd.left"].arm()
+                os.kill(program, signal.SIGKILL)
+                self.sbxd_dies_at("sbxd.left")
+                if gone:
+                    wait_for("the worker to be gone", lambda: not start_time(worker))
+                self.d.start()
+                wait_for("the worker to be gone", lambda: not start_time(worker))
+                self.is_the_same()
+
+    def test_it_came_up_and_nobody_heard_it(self):
+        """The successor hears what the dead sbxd did not: that the box outlives its worker."""
+        self.assertEqual(self.d.request("DELETE", f"/v1/boxes/{self.box}?force=true").status, 204)
+        FAULTS["sbxd.booted"].arm()
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            self.d.acquire("saved", self.id())
+        self.sbxd_dies_at("sbxd.booted")
+        self.d.start()
+        self.assertEqual(self.again()["source"], "warm")
+        self.d.write(self.box, "/root/mine", b"kept")
+        self.shims = self.library.processes("shim")
+        self.generation = self.d.inspect(self.box)["generation"]
+        self.kill_worker()
         self.is_the_same()
 
     def test_it_is_saved_before_anybody_asks(self):

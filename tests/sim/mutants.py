@@ -246,8 +246,15 @@ MUTANTS = [
      "\tb->state_since = now;\n\tpool_touch(p, b);\n", "\tb->state_since = now;\n"),
 
     # ---- boxes that are saved ----
-    ("a saved box takes a place that another has got", "pool_life.c",
-     "!p->shutting_down && pool_room_is_there(p);", "!p->shutting_down;"),
+    ("a saved box takes a place that another has got", "pool_save.c",
+     " && is_worth_it(p, b) && pool_room_is_there(p);", " && is_worth_it(p, b);"),
+    ("a successor's saved box takes a place that another has got", "pool_restore.c",
+     "\tif (pool_is_still_saved(p, b)) {\n", "\tif (pool_is_saved(b)) {\n"),
+    ("what is to be saved is told to close", "pool_restore.c",
+     "\telse if (b->state == SLOT_CLOSING && pool_is_saved(b)) /* and was not to close it */\n"
+     "\t\tpool_kill_and_save(p, now, b, \"to be saved when its supervisor died\");\n", ""),
+    ("what a successor cleans is cleaned by nobody", "pool_restore.c",
+     "\t(void)pool_act(p, POOL_CLEAN, b);\n", ""),
     ("a saved box keeps its generation", "pool_save.c", "\tpool_rename_box(p, b);\n", ""),
     ("a saved box is given without a check", "pool_save.c",
      "pool_park(p, now, b, false, \"taken over from a dead worker\");",

@@ -125,6 +125,10 @@ static void do_spawn(struct sim *s, const struct pool_action *a)
 
 static void do_tell(struct sim *s, const struct pool_action *a)
 {
+	const struct pool_box *b = action_box(s, a);
+
+	SIM_CHECK(s, a->kind != POOL_CLOSE || !b || !(b->flags & SLOT_FLAG_SAVED),
+	    "a worker whose box is to be saved is not told to close it");
 	tell(s, a);
 }
 

@@ -19,6 +19,7 @@ static void fill_part(const struct pool_box *b, struct pool_restored *r)
 	    .spec = b->spec,
 	    .source = b->source,
 	    .acquires = b->acquires,
+	    .saves = b->saves,
 	    .created = b->created,
 	    .state_since = b->state_since,
 	    .parked = b->parked,

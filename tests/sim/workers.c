@@ -276,9 +276,8 @@ static bool step_up(struct sim *s, struct sim_proc *p)
 		if (s->quiet || !sim_rarely(s, 15))
 			return false;
 		say(s, p, SAID_DIED);
-		if (p->outlives && sim_chance(s, 50))
-			say(s, p, SAID_LEFT);
-		else
+		p->died = true;
+		if (!p->outlives || sim_chance(s, 50))
 			s->pages[p->slot].machine = false;
 		p->state = PROC_ENDING;
 		sim_note(s, "box dies", p->slot, p->generation, 0, "");
@@ -325,6 +324,16 @@ static bool step_closing(struct sim *s, struct sim_proc *p)
 
 static bool step_ending(struct sim *s, struct sim_proc *p)
 {
+	if (p->link != s->epoch && s->alive && p->died && sim_chance(s, 50)) {
+		greet(s, p, false, true);
+		return true;
+	}
+	if (p->died && !p->left && s->pages[p->slot].machine && (s->quiet || sim_chance(s, 80))) {
+		p->left = true;
+		say(s, p, SAID_LEFT);
+		sim_note(s, "worker leaves its box", p->slot, p->generation, 0, "");
+		return true;
+	}
 	sim_proc_end(s, p, "by itself");
 	return true;
 }

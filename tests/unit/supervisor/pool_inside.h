@@ -149,7 +149,7 @@ static inline void rig_check_box(const struct rig *r, const struct pool_box *b)
 	RIG_CHECK(r, b->has_worker == worker);
 	RIG_CHECK(r, b->adopting == rig_is_owed(r, RIG_HELLO, b->slot));
 	if (b->state == SLOT_RESERVED)
-		RIG_CHECK(r, !worker && (b->waiters > 0 || r->pool->leaving));
+		RIG_CHECK(r, !worker && (b->waiters > 0 || r->pool->leaving || pool_is_saved(b)));
 	else if (b->state != SLOT_CLOSING)
 		RIG_CHECK(r, worker);
 	else

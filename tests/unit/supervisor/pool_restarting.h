@@ -31,6 +31,7 @@ static inline void rig_show(const struct rig *r, const struct pool_box *b, struc
 	    .spec = b->spec,
 	    .source = b->source,
 	    .acquires = b->acquires,
+	    .saves = b->saves,
 	    .created = b->created,
 	    .state_since = b->state_since,
 	    .parked = b->parked,

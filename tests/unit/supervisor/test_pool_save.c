@@ -258,6 +258,37 @@ static void test_nor_is_one_that_has_no_place_any_more(void **state)
 	assert_state(r, "t", SLOT_FREE);
 }
 
+/* Who takes long to go is killed, and what was to be saved still is. */
+static void test_a_worker_that_stays_makes_no_difference(void **state)
+{
+	struct rig *r = *state;
+	const struct pool_box *b = box_that_outlives(r, "t");
+
+	pool_box_failed(r->pool, r->now, b->slot, b->generation, "the stream ended");
+	pool_box_left(r->pool, b->slot, b->generation);
+	rig_pass(r, POOL_FAILED_GRACE);
+	assert_int_equal(rig_said(r, POOL_KILL), 1);
+	assert_int_equal(rig_said(r, POOL_CLEAN), 0);
+	assert_state(r, "t", SLOT_WARM);
+}
+
+/* Its lease is gone, and the box is not. */
+static void test_a_lease_that_was_lost_is_returned(void **state)
+{
+	struct rig *r = *state;
+	const struct pool_box *b = box_that_outlives(r, "t");
+
+	r->held = HOLD(POOL_SPAWN);
+	pool_box_failed(r->pool, r->now, b->slot, b->generation, "the stream ended");
+	pool_box_left(r->pool, b->slot, b->generation);
+	assert_int_equal(rig_release(r, "t", 0), POOL_RELEASE_WARM);
+	rig_crash(r, b->slot);
+	assert_state(r, "t", SLOT_BOOTING);
+	assert_int_equal(rig_release(r, "t", 0), POOL_RELEASE_WARM);
+	rig_let_go(r);
+	assert_state(r, "t", SLOT_WARM);
+}
+
 /* ---- a successor ---- */
 
 static void test_a_successor_saves_what_has_no_worker(void **state)
@@ -303,6 +334,152 @@ static void test_a_successor_begins_anew(void **state)
 	}
 }
 
+/* What ends each worker ends each sbxd, too. */
+static void test_not_for_ever_whoever_supervises(void **state)
+{
+	struct rig *r = *state;
+	uint32_t slot = box_that_outlives(r, "t")->slot;
+
+	for (int i = 0; i < 2; i++) {
+		r->slots[slot].worker = false;
+		rig_die_and_succeed(r);
+		assert_state(r, "t", SLOT_WARM);
+	}
+	r->slots[slot].worker = false;
+	rig_die_and_succeed(r);
+	assert_state(r, "t", SLOT_FREE);
+}
+
+/* As often as sbxd dies, the worker has died once. */
+static void test_what_waits_to_be_saved_waits_on(void **state)
+{
+	struct rig *r = *state;
+	struct pool_rules rules = rig_rules;
+	uint32_t slot;
+	uint64_t generation;
+
+	rules.max_boots = 1;
+	pool_destroy(r->pool);
+	rig_start(r, &rules);
+	slot = box_that_outlives(r, "t")->slot;
+	r->held = HOLD(POOL_SPAWN) | HOLD_HELLO;
+	rig_acquire(r, "boots");
+	rig_crash(r, slot);
+	assert_state(r, "t", SLOT_RESERVED);
+	generation = rig_box(r, "t")->generation;
+	for (int i = 0; i < 3; i++) {
+		rig_die_and_succeed(r);
+		assert_int_equal(rig_box(r, "t")->saves, 1);
+		assert_int_equal(rig_box(r, "t")->generation, generation);
+		assert_state(r, "t", SLOT_RESERVED);
+	}
+	rig_let_go(r);
+	assert_state(r, "t", SLOT_WARM);
+}
+
+/* The box of a worker that lives and is gone at last, or does not. */
+static void box_is_left(struct rig *r, const struct pool_box *b, bool worker)
+{
+	pool_box_failed(r->pool, r->now, b->slot, b->generation, "the stream ended");
+	pool_box_left(r->pool, b->slot, b->generation);
+	rig_take_actions(r);
+	r->slots[b->slot].worker = worker;
+}
+
+/* The place of one that was to be saved is another's by now: one that stands behind it in the
+ * table. */
+static void test_a_successor_takes_no_place_twice(void **state)
+{
+	struct rig *r = *state;
+	const struct pool_box *b;
+
+	rig_restart(r, REPLICA_REJECT, 1, 4);
+	b = box_that_outlives(r, "t");
+	assert_int_equal(b->slot, 0);
+	box_is_left(r, b, true);
+	assert_outcome(r, rig_acquire(r, "another"), GOT(SOURCE_COLD));
+	r->slots[b->slot].worker = false;
+	rig_die_and_succeed(r);
+	assert_state(r, "t", SLOT_FREE);
+	assert_state(r, "another", SLOT_ACTIVE);
+	assert_int_equal(rig_said(r, POOL_CLEAN), 1);
+}
+
+static void test_a_successor_saves_what_was_left(void **state)
+{
+	struct rig *r = *state;
+
+	for (int lives = 0; lives < 2; lives++) {
+		const struct pool_box *b = box_that_outlives(r, lives ? "a" : "b");
+
+		box_is_left(r, b, lives);
+		r->slots[b->slot].up = true; /* it was to be killed */
+		rig_die_and_succeed(r);
+		assert_state(r, lives ? "a" : "b", SLOT_WARM);
+		assert_int_equal(rig_said(r, POOL_CLOSE), 0);
+		assert_int_equal(rig_said(r, POOL_KILL), lives);
+		rig_forget(r);
+	}
+}
+
+/* That the box died was heard, and not what came of it. */
+static void test_a_successor_saves_what_died_unheard(void **state)
+{
+	struct rig *r = *state;
+
+	for (int lives = 0; lives < 2; lives++) {
+		const struct pool_box *b = box_that_outlives(r, lives ? "a" : "b");
+		uint32_t slot = b->slot;
+
+		pool_box_failed(r->pool, r->now, slot, b->generation, "the stream ended");
+		rig_take_actions(r);
+		r->slots[slot].worker = lives;
+		r->held = HOLD_HELLO;
+		rig_die_and_succeed(r);
+		if (lives) {
+			rig_forgive(r, slot);
+			pool_adopted(r->pool, r->now, slot, pool_box_at(r->pool, slot)->generation,
+			    false, true);
+			rig_crash(r, slot);
+		}
+		rig_let_go(r);
+		assert_state(r, lives ? "a" : "b", SLOT_WARM);
+	}
+}
+
+/* But not what was closed for a reason meanwhile. */
+static void test_a_successor_saves_nothing_that_was_closed(void **state)
+{
+	struct rig *r = *state;
+	const struct pool_box *b = box_that_outlives(r, "t");
+	uint64_t req;
+
+	pool_box_failed(r->pool, r->now, b->slot, b->generation, "the stream ended");
+	rig_take_actions(r);
+	assert_int_equal(rig_remove(r, "t", true, &req), 0);
+	r->slots[b->slot].worker = false;
+	rig_die_and_succeed(r);
+	assert_state(r, "t", SLOT_FREE);
+}
+
+/* Its worker was at that when the successor came. */
+static void test_a_successor_hears_that_it_was_left(void **state)
+{
+	struct rig *r = *state;
+	const struct pool_box *b = box_that_outlives(r, "t");
+	uint32_t slot = b->slot;
+	uint64_t generation = b->generation;
+
+	r->held = HOLD_HELLO;
+	rig_die_and_succeed(r);
+	rig_forgive(r, slot);
+	pool_adopted(r->pool, r->now, slot, generation, false, true);
+	pool_box_failed(r->pool, r->now, slot, generation, "the stream ended");
+	pool_box_left(r->pool, slot, generation);
+	rig_crash(r, slot);
+	assert_state(r, "t", SLOT_WARM);
+}
+
 static void test_a_half_saved_box_that_is_removed_goes(void **state)
 {
 	struct rig *r = *state;
@@ -339,8 +516,17 @@ int main(void)
 	    rig_test(test_a_box_that_died_is_not),
 	    rig_test(test_nor_is_one_that_is_closed_for_a_reason),
 	    rig_test(test_nor_is_one_that_has_no_place_any_more),
+	    rig_test(test_a_worker_that_stays_makes_no_difference),
+	    rig_test(test_a_lease_that_was_lost_is_returned),
 	    rig_test(test_a_successor_saves_what_has_no_worker),
 	    rig_test(test_a_successor_begins_anew),
+	    rig_test(test_not_for_ever_whoever_supervises),
+	    rig_test(test_what_waits_to_be_saved_waits_on),
+	    rig_test(test_a_successor_takes_no_place_twice),
+	    rig_test(test_a_successor_saves_what_was_left),
+	    rig_test(test_a_successor_saves_what_died_unheard),
+	    rig_test(test_a_successor_saves_nothing_that_was_closed),
+	    rig_test(test_a_successor_hears_that_it_was_left),
 	    rig_test(test_a_half_saved_box_that_is_removed_goes),
 	};
 
