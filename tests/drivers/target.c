@@ -78,6 +78,7 @@ static size_t set_up_server(const char *dir, char *options, size_t size)
 	    {"boxlite.url", "SBX_BOXLITE_URL"},
 	    {"boxlite.api_key", "SBX_BOXLITE_API_KEY"},
 	    {"boxlite.path_prefix", "SBX_BOXLITE_PATH_PREFIX"},
+	    {"boxlite.detach", "SBX_BOXLITE_DETACH"},
 	};
 	size_t len = 0;
 
