@@ -17,9 +17,9 @@
 #include "lib/fd.h"
 #include "lib/proc.h"
 
-#define SWEEP_OPEN_MS 3000
+#define SWEEP_OPEN_MS 10000 /* as at a start: what cannot be removed costs the slot */
 #define SWEEP_LIST_MS 5000
-#define SWEEP_REMOVE_MS 4000
+#define SWEEP_REMOVE_MS 10000
 #define SWEEP_GONE_MS 2000
 #define SWEEP_CLOSE_MS 500
 #define SWEEP_REMOVE_TRIES 2
@@ -55,6 +55,8 @@ static int list_server(struct listing *l, struct err *err)
 
 	if (rc < 0)
 		return rc;
+	link.busy = l->site->busy;
+	link.busy_ctx = l->site->busy_ctx;
 	(void)snprintf(body.name, sizeof(body.name), "sbxd-%s-", l->site->instance);
 	rc = link_open_library(&link, &l->site->options, "", SWEEP_OPEN_MS, &done, err);
 	if (rc == 0)
