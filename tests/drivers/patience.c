@@ -20,6 +20,16 @@ int patience_ms(void)
 	return 60000 * (int)slow();
 }
 
+uint64_t patience_start(void)
+{
+	return clock_now_ns() + 300 * NS_PER_S * slow();
+}
+
+int patience_child_ms(void)
+{
+	return 600000 * (int)slow();
+}
+
 uint64_t patience_soon(void)
 {
 	return clock_now_ns() + 10 * NS_PER_S * slow();
