@@ -14,6 +14,7 @@
 #include "lib/clock.h"
 #include "lib/fault.h"
 #include "lib/fd.h"
+#include "lib/proc.h"
 
 #define START_OPEN_MS 10000
 #define START_UNDO_MS 5000
