@@ -34,12 +34,12 @@ struct today {
 static void today_look(struct today *t, int guest, int helper)
 {
 	struct found *found = calloc(1, sizeof(*found));
+	uint64_t deadline_ns = clock_now_ns() + PREPARE_NS;
 	struct err err = {0};
-	int rc = found ? probe_host(t->site, &t->plan, found, &err) : -ENOMEM;
+	int rc = found ? probe_host(t->site, &t->plan, found, deadline_ns, &err) : -ENOMEM;
 
 	if (rc == 0)
-		rc = kernel_pack_modules(
-		    t->site, &found->files, &t->plan, clock_now_ns() + PREPARE_NS, &err);
+		rc = kernel_pack_modules(t->site, &found->files, &t->plan, deadline_ns, &err);
 	if (rc == 0)
 		rc = qemu_plan_parts(&t->plan, found);
 	if (rc == 0)
