@@ -221,6 +221,16 @@ class Killed(TemplatesTest):
         self.clean()
         self.assertTrue(self.build()["built"])
 
+    def test_who_watches_over_the_builder_has_nothing_of_its_own(self):
+        t = threading.Thread(target=lambda: self.d.post("/v1/templates", {}, timeout=BUILD))
+        t.start()
+        builder = wait_for("its QEMU", self.builder, BUILD)
+        guard = next(pid for pid in children_map()[builder] if proc_says(pid, "cmdline", "^sbx-worker\0image\0"))
+        wait_for("no descriptor but its standard ones and sbxd's", lambda: {3} <= {int(fd) for fd in os.listdir(f"/proc/{guard}/fd")} <= {0, 1, 2, 3})
+        os.kill(builder, signal.SIGKILL)
+        t.join(BUILD)
+        self.clean()
+
     def test_with_sbxd(self):
         t = threading.Thread(target=lambda: self.assertRaises(OSError, self.d.post, "/v1/templates", {}, timeout=BUILD))
         t.start()
