@@ -65,6 +65,13 @@ static uint64_t earlier(uint64_t deadline_ns, uint64_t most_ns)
 	return other < deadline_ns ? other : deadline_ns;
 }
 
+static int look_at_binary(const struct qemu_plan *plan, struct found *found, struct err *err)
+{
+	int rc = store_identity(plan->binary, found->binary);
+
+	return rc < 0 ? err_sys(err, -rc, "look at %s", plan->binary) : 0;
+}
+
 static int ask_version(
     const struct qemu_plan *plan, struct found *found, uint64_t deadline_ns, struct err *err)
 {
@@ -73,12 +80,10 @@ static int ask_version(
 	char text[256] = "";
 	const char *at;
 	ssize_t n;
-	int rc = store_identity(plan->binary, found->binary);
+	int rc;
 
-	if (rc == 0 && out < 0)
-		rc = -errno;
-	if (rc < 0)
-		return err_sys(err, -rc, "look at %s", plan->binary);
+	if (out < 0)
+		return err_sys(err, errno, "ask %s for its version", plan->binary);
 	rc = program_run(argv, -1, out, earlier(deadline_ns, VERSION_NS), err);
 	if (rc < 0)
 		return rc;
@@ -107,9 +112,8 @@ static void use_accel(const struct driver_options *o, struct qemu_plan *plan, bo
 }
 
 static int try_kvm(const struct driver_site *site, struct qemu_plan *plan, struct found *found,
-    bool wanted, uint64_t deadline_ns, struct err *err)
+    const struct trial_how *how, struct err *err)
 {
-	const struct trial_how how = {TRIAL_NS, deadline_ns, wanted};
 	struct trial t = {0};
 	int rc;
 
@@ -120,16 +124,22 @@ static int try_kvm(const struct driver_site *site, struct qemu_plan *plan, struc
 		return rc;
 	}
 	use_accel(&site->options, plan, true);
-	rc = trial_kvm(site, plan, found, &how, &t, err);
+	rc = trial_kvm(site, plan, found, how, &t, err);
 	(void)snprintf(found->no_kvm, sizeof(found->no_kvm), "%s", t.why);
 	return rc < 0 ? rc : t.boots ? 0 : -ENODEV;
 }
 
 static int choose_accel(const struct driver_site *site, struct qemu_plan *plan, struct found *found,
-    uint64_t deadline_ns, struct err *err)
+    bool looks, uint64_t deadline_ns, struct err *err)
 {
 	const char *accel = driver_option(&site->options, "qemu.accel");
 	bool wanted = accel && !strcmp(accel, "kvm");
+	const struct trial_how how = {
+	    .patience_ns = TRIAL_NS,
+	    .deadline_ns = deadline_ns,
+	    .again = wanted,
+	    .look = looks,
+	};
 	int rc = -ENODEV;
 
 	if (accel && !wanted && strcmp(accel, "auto") != 0 && strcmp(accel, "tcg") != 0)
@@ -138,7 +148,7 @@ static int choose_accel(const struct driver_site *site, struct qemu_plan *plan, 
 	if (accel && !strcmp(accel, "tcg"))
 		(void)snprintf(found->no_kvm, sizeof(found->no_kvm), "qemu.accel is tcg");
 	else
-		rc = try_kvm(site, plan, found, wanted, deadline_ns, err);
+		rc = try_kvm(site, plan, found, &how, err);
 	use_accel(&site->options, plan, rc == 0);
 	/* Without a reason, it could not even be tried. */
 	if (rc < 0 && (wanted || !found->no_kvm[0]))
@@ -151,8 +161,8 @@ static bool is_no(const char *text)
 	return text && (!strcmp(text, "false") || !strcmp(text, "no"));
 }
 
-int probe_host(const struct driver_site *site, struct qemu_plan *plan, struct found *found,
-    uint64_t deadline_ns, struct err *err)
+static int probe(const struct driver_site *site, struct qemu_plan *plan, struct found *found,
+    bool looks, uint64_t deadline_ns, struct err *err)
 {
 	int rc = 0;
 
@@ -165,6 +175,8 @@ int probe_host(const struct driver_site *site, struct qemu_plan *plan, struct fo
 		plan->flags |= QEMU_F_TEMPLATES;
 	rc = find_binary(&site->options, plan, err);
 	if (rc == 0)
+		rc = look_at_binary(plan, found, err);
+	if (rc == 0 && !looks)
 		rc = ask_version(plan, found, deadline_ns, err);
 	if (rc == 0)
 		rc = kernel_find(&site->options, &found->files, err);
@@ -175,8 +187,20 @@ int probe_host(const struct driver_site *site, struct qemu_plan *plan, struct fo
 	if (rc == 0)
 		rc = kernel_unpack(site, &found->files, plan, deadline_ns, err);
 	if (rc == 0)
-		rc = choose_accel(site, plan, found, deadline_ns, err);
+		rc = choose_accel(site, plan, found, looks, deadline_ns, err);
 	return rc;
+}
+
+int probe_host(const struct driver_site *site, struct qemu_plan *plan, struct found *found,
+    uint64_t deadline_ns, struct err *err)
+{
+	return probe(site, plan, found, false, deadline_ns, err);
+}
+
+int probe_look(const struct driver_site *site, struct qemu_plan *plan, struct found *found,
+    uint64_t deadline_ns, struct err *err)
+{
+	return probe(site, plan, found, true, deadline_ns, err);
 }
 
 int qemu_probe(const struct driver_site *site, struct driver_facts *facts, struct err *err)

@@ -22,6 +22,11 @@ struct found {
 int probe_host(const struct driver_site *site, struct qemu_plan *plan, struct found *found,
     uint64_t deadline_ns, struct err *err);
 
+/* The same, but tries nothing: found->version is "", and of KVM it knows what is noted. For who
+ * only compares. */
+int probe_look(const struct driver_site *site, struct qemu_plan *plan, struct found *found,
+    uint64_t deadline_ns, struct err *err);
+
 /* prepare.c: what of the plan, and of what was found, templates differ by. 0 or -errno. */
 int qemu_plan_parts(struct qemu_plan *plan, const struct found *found);
 

@@ -40,7 +40,7 @@ static unsigned long long seconds_now(void)
 /* ---- the note: "yes", or "no SECONDS why" ---- */
 
 /* False: it is too old to be an answer, or nobody's. */
-static bool note_read(const char *path, bool again, struct trial *out)
+static bool note_read(const char *path, const struct trial_how *how, struct trial *out)
 {
 	char text[NOTE] = "";
 	char *why;
@@ -51,10 +51,12 @@ static bool note_read(const char *path, bool again, struct trial *out)
 	out->why[0] = '\0';
 	if (out->boots)
 		return true;
-	if (again || strncmp(text, NO, strlen(NO)) != 0)
+	if (strncmp(text, NO, strlen(NO)) != 0)
 		return false;
 	since = strtoull(text + strlen(NO), &why, 10);
 	(void)snprintf(out->why, sizeof(out->why), "%s", why + (*why == ' '));
+	if (how->look || how->again)
+		return how->look;
 	return seconds_now() >= since && seconds_now() - since < TRIAL_AGAIN_S;
 }
 
@@ -128,6 +130,20 @@ static int try_and_note(const struct qemu_plan *plan, const struct trial_how *ho
 	return rc < 0 ? err_sys(err, -rc, "note the trial of KVM") : 0;
 }
 
+/* Changes nothing. */
+static int look(const struct driver_site *site, const uint8_t digest[DIGEST_LEN],
+    const struct trial_how *how, struct trial *out, struct err *err)
+{
+	char path[QEMU_PATH];
+	int rc = store_path(site, "trial", digest, path, err);
+
+	*out = (struct trial){.boots = false};
+	if (rc == 0 && !note_read(path, how, out))
+		(void)snprintf(
+		    out->why, sizeof(out->why), "nobody has tried " TRIAL_KVM " since the start");
+	return rc;
+}
+
 int trial_kvm(const struct driver_site *site, const struct qemu_plan *plan,
     const struct found *found, const struct trial_how *how, struct trial *out, struct err *err)
 {
@@ -137,11 +153,13 @@ int trial_kvm(const struct driver_site *site, const struct qemu_plan *plan,
 
 	if (note_digest(plan, found, digest) < 0)
 		return err_sys(err, EIO, "make a digest");
+	if (how->look)
+		return look(site, digest, how, out, err);
 	for (int i = 0; i < TRIES; i++) {
 		rc = store_get(site, "trial", digest, how->deadline_ns, &e, err);
 		if (rc == 0)
 			return try_and_note(plan, how, &e, out, err);
-		if (rc < 0 || note_read(e.path, how->again, out))
+		if (rc < 0 || note_read(e.path, how, out))
 			return rc < 0 ? rc : 0;
 		store_discard(e.path);
 	}

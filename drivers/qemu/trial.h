@@ -19,6 +19,7 @@ struct trial_how {
 	uint64_t patience_ns; /* for a kernel that boots */
 	uint64_t deadline_ns; /* for all of it */
 	bool again;	      /* that it did not boot before is no answer */
+	bool look;	      /* only what is noted, however old */
 };
 
 struct trial {

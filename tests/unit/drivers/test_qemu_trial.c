@@ -83,7 +83,11 @@ static int runs(const struct place *p)
 
 static int try_in(struct place *p, uint64_t patience_ns, uint64_t left_ns, bool again)
 {
-	const struct trial_how how = {patience_ns, clock_now_ns() + left_ns, again};
+	const struct trial_how how = {
+	    .patience_ns = patience_ns,
+	    .deadline_ns = clock_now_ns() + left_ns,
+	    .again = again,
+	};
 
 	return trial_kvm(&p->site, &p->plan, &p->found, &how, &p->trial, &p->err);
 }
@@ -183,6 +187,33 @@ static void test_a_note_of_another_kind_is_none(void **state)
 	}
 }
 
+static void assert_looks(struct place *p, bool boots, const char *why)
+{
+	const struct trial_how how = {.again = true, .look = true};
+	int before = runs(p);
+
+	assert_int_equal(trial_kvm(&p->site, &p->plan, &p->found, &how, &p->trial, &p->err), 0);
+	assert_int_equal(p->trial.boots, boots);
+	if (why[0] ? !strstr(p->trial.why, why) : p->trial.why[0] != '\0')
+		fail_msg("why: %s", p->trial.why);
+	assert_int_equal(runs(p), before);
+}
+
+static void test_who_only_looks_tries_nothing(void **state)
+{
+	struct place *p = *state;
+
+	qemu_does(p, "exit 1");
+	assert_looks(p, false, "nobody has tried");
+	assert_says(p, false, "no kernel boots", 1);
+	note_since(p, 2 * TRIAL_AGAIN_S);
+	assert_looks(p, false, "it was so");
+	qemu_does(p, "exit 0");
+	assert_looks(p, false, "it was so");
+	assert_says(p, true, "", 1);
+	assert_looks(p, true, "");
+}
+
 static void test_one_that_hangs_is_noted(void **state)
 {
 	struct place *p = *state;
@@ -226,6 +257,7 @@ int main(void)
 	    WITH_PLACE(test_a_refusal_says_why_and_holds_for_a_while),
 	    WITH_PLACE(test_who_wants_it_has_it_tried_again),
 	    WITH_PLACE(test_a_note_of_another_kind_is_none),
+	    WITH_PLACE(test_who_only_looks_tries_nothing),
 	    WITH_PLACE(test_one_that_hangs_is_noted),
 	    WITH_PLACE(test_one_that_is_cut_short_is_not_noted),
 	    WITH_PLACE(test_one_that_is_killed_is_not_noted),
