@@ -4,9 +4,14 @@
 #include "lib/clock.h"
 #include "lib/fault.h"
 
+int patience_factor(void)
+{
+	return (int)FAULT_SLOW();
+}
+
 int patience_ms(void)
 {
-	return 60000 * (int)FAULT_SLOW();
+	return 60000 * patience_factor();
 }
 
 uint64_t patience_start(void)
@@ -16,7 +21,7 @@ uint64_t patience_start(void)
 
 int patience_child_ms(void)
 {
-	return 600000 * (int)FAULT_SLOW();
+	return 600000 * patience_factor();
 }
 
 uint64_t patience_soon(void)

@@ -7,6 +7,9 @@
 
 #include <stdint.h>
 
+/* That factor, for a test with a time of its own. */
+int patience_factor(void);
+
 /* For what takes milliseconds, or on an emulated processor seconds: a minute, in milliseconds. */
 int patience_ms(void);
 
