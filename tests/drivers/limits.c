@@ -9,7 +9,7 @@
 
 #include "lib/clock.h"
 
-/* It burns, and as long again is there to put it out, which an emulated processor needs. */
+/* It burns so long; an emulated processor needs some time to light it. */
 #define BOMB_MS 1000
 #define BOMB_SLOW_MS 8000
 
