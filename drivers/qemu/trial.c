@@ -100,7 +100,7 @@ static bool try_now(const struct qemu_plan *plan, const struct trial_how *how, s
 		(void)snprintf(out->why, sizeof(out->why),
 		    "no kernel boots with " TRIAL_KVM ": %.160s", said.text);
 	if (rc < 0)
-		log_warn("machines are emulated: %s", out->why);
+		log_warn("%s", out->why);
 	return rc == 0 || rc == -EIO || (rc == -ETIMEDOUT && !hurried);
 }
 
