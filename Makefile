@@ -117,6 +117,7 @@ DRIVER_SRC := drivers/driver_site.c \
 	drivers/qemu/template_parts.c \
 	drivers/qemu/templates.c \
 	drivers/qemu/templates_look.c \
+	drivers/qemu/trial.c \
 	drivers/qemu/tsc.c \
 	lib/digest.c
 BOXLITE_SRC := \

@@ -56,15 +56,19 @@ struct driver_site {
 	void *busy_ctx;
 };
 
+/* probe() and prepare() answer or call busy() in this time. Whoever has ordered it waits longer. */
+#define DRIVER_ANSWER_NS (100ULL * 1000000000ULL)
+
 #define DRIVER_UIDS 65536U	 /* host uids per slot */
 #define DRIVER_BOX_UIDS 65535U	 /* of these are mapped into the box: 0 .. 65534 */
 #define DRIVER_WORKER_UID 65535U /* uid_base + slot * DRIVER_UIDS + this is the worker's own */
 
 /* What a host can do, as probe() found. */
 struct driver_facts {
-	char isolation[16]; /* namespace, microvm-kvm, microvm-tcg */
-	char warning[256];  /* limits that cannot be enforced here, and why; empty when all can */
-	bool only_if_asked; /* it works, but not so well that `driver: auto` should take it */
+	char isolation[16];  /* namespace, microvm-kvm, microvm-tcg */
+	char warning[256];   /* limits that cannot be enforced here, and why; empty when all can */
+	bool only_if_asked;  /* it works, but not so well that `driver: auto` should take it, */
+	char why_asked[200]; /* and why; may be empty */
 };
 
 struct driver_spec {

@@ -17,6 +17,7 @@
 
 #define FAULTS_MAX 512
 #define FAULT_SPEC 65536
+#define FAULT_SLOW_MAX 100U
 #define FAULT_FILE 4096 /* bytes of a file that can be named */
 
 /* A piece of fault_spec; not NUL-terminated. */
@@ -151,6 +152,14 @@ bool fault_hit(const char *name)
 		fails = fails || text_is(f->action, "fail");
 	}
 	return fails;
+}
+
+unsigned int fault_slow(void)
+{
+	const char *text = getenv("SBX_TEST_SLOW");
+	unsigned long factor = text ? strtoul(text, NULL, 10) : 1;
+
+	return factor < 1 ? 1 : factor > FAULT_SLOW_MAX ? FAULT_SLOW_MAX : (unsigned int)factor;
 }
 
 #else

@@ -29,10 +29,15 @@ bool fault_hit(const char *name);
 #define FAULT_ROLE(role) fault_role(role)
 #define FAULT_POINT(name) ((void)fault_hit(name))
 #define FAULT_FAILS(name) fault_hit(name)
+/* By how much more than usual time what a slow host does may take: the number in SBX_TEST_SLOW, at
+ * most 100. For bounds that an emulated host cannot keep. */
+unsigned int fault_slow(void);
+#define FAULT_SLOW() fault_slow()
 #else
 #define FAULT_ROLE(role) ((void)0)
 #define FAULT_POINT(name) ((void)0)
 #define FAULT_FAILS(name) false
+#define FAULT_SLOW() 1U
 #endif
 
 #endif

@@ -13,7 +13,9 @@
 
 #include <bsd/sys/queue.h>
 
+#include "drivers/driver.h"
 #include "lib/clock.h"
+#include "lib/fault.h"
 #include "lib/fd.h"
 #include "lib/log.h"
 #include "lib/proc.h"
@@ -26,7 +28,7 @@
 /* How long one order may take, from the last CTL_BUSY on; drivers have bounds of their own, which
  * are shorter. */
 static const uint64_t order_time[CTL_TYPES] = {
-    [CTL_PREPARE] = 120 * NS_PER_S, /* a large image is made into a disk */
+    [CTL_PREPARE] = DRIVER_ANSWER_NS + 20 * NS_PER_S, /* a large image is made into a disk */
     [CTL_CLEANUP] = 8 * NS_PER_S,
     [CTL_SWEEP] = 120 * NS_PER_S, /* many boxes */
     [CTL_FINISH] = 20 * NS_PER_S,
@@ -68,8 +70,8 @@ static void order_end(
 
 static void set_order_timer(struct janitor *j, const struct order *o)
 {
-	if (loop_timer_set(
-		j->s->loop, &j->timer, loop_now(j->s->loop) + order_time[o->type], on_timer) < 0)
+	if (loop_timer_set(j->s->loop, &j->timer,
+		loop_now(j->s->loop) + order_time[o->type] * FAULT_SLOW(), on_timer) < 0)
 		log_warn("no memory for a timer: a hung janitor is not noticed");
 }
 

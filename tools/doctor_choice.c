@@ -39,13 +39,13 @@ static void pass(struct doctor *d, const char *fix, const char *name, const char
 	doctor_say(d, DOCTOR_NOTE, fix, "%s is passed over: %s", name, why);
 }
 
-/* It works, but emulated. */
-static void pass_emulated(struct doctor *d, const char *name)
+/* It works, but emulated; said: why, by the driver. */
+static void pass_emulated(struct doctor *d, const char *name, const char *said)
 {
 	const char *accel = option_of(d, "qemu.accel");
 	const struct passwd *self = getpwuid(geteuid());
 	char fix[256];
-	char why[160];
+	char why[256];
 
 	if (accel && !strcmp(accel, "tcg")) {
 		pass(d, "set qemu.accel: auto" OR_EMULATED, name,
@@ -63,10 +63,11 @@ static void pass_emulated(struct doctor *d, const char *name)
 		    strerror(errno));
 		pass(d, fix, name, why);
 	} else {
+		(void)snprintf(why, sizeof(why), "its machines would be emulated: %.200s", said);
 		pass(d,
-		    "switch on nested virtualization on the host of this virtual "
-		    "machine" OR_EMULATED,
-		    name, "its machines would be emulated: no kernel boots with " KVM);
+		    "switch on nested virtualization on the host of this virtual machine, or ask "
+		    "again in ten minutes when this host was too busy" OR_EMULATED,
+		    name, why);
 	}
 }
 
@@ -122,7 +123,7 @@ void doctor_choice(struct doctor *d)
 		} else if (error) {
 			pass_error(d, name, error);
 		} else if (is_true(o, "only_if_asked")) {
-			pass_emulated(d, name);
+			pass_emulated(d, name, cli_text_at(o, "why_asked"));
 		} else {
 			choose(d, o);
 			return;

@@ -20,8 +20,10 @@ static int janitor_prepare_with(const struct driver *driver, const struct driver
 	int rc = driver->probe(site, &facts, err);
 
 	if (rc == 0 && facts.only_if_asked && !asked_for)
-		rc = err_set(err, ENODEV, "only %s is possible here, which must be asked for",
-		    facts.isolation);
+		rc = err_set(err, ENODEV, "only %s is possible here, which must be asked for%s%s",
+		    facts.isolation, facts.why_asked[0] ? ": " : "", facts.why_asked);
+	if (rc == 0 && site->busy)
+		site->busy(site->busy_ctx); /* what follows has its own time */
 	if (rc == 0 && driver->rooted)
 		rc = image_root_get(site->state_dir, image, &root, err);
 	if (rc == 0) {
@@ -81,6 +83,8 @@ static int janitor_prepare_any(const struct driver_site *site, const char *image
 
 		if (!driver->takes(image))
 			continue;
+		if (site->busy)
+			site->busy(site->busy_ctx);
 		rc = janitor_prepare_with(driver, site, image, false, answer, &one);
 		if (rc == 0 ||
 		    (rc == -ENODATA && driver->rooted)) { /* it could, once it is there */

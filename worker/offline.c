@@ -41,6 +41,7 @@ static int probe(
 	json_put_string(&j, "warning", rc == 0 && facts.warning[0] ? facts.warning : NULL);
 	json_put_string(&j, "error", rc < 0 ? why.text : NULL);
 	json_put_bool(&j, "only_if_asked", rc == 0 && facts.only_if_asked);
+	json_put_string(&j, "why_asked", rc == 0 && facts.why_asked[0] ? facts.why_asked : NULL);
 	if (image)
 		json_put_bool(&j, "takes", driver->takes(image));
 	json_object_end(&j);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "drivers/template.h"
@@ -94,6 +95,8 @@ static _Noreturn void guard_main(pid_t builder)
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != builder)
 		_exit(1);
+	/* What is locked or in use by them is the builder's. */
+	(void)syscall(SYS_close_range, CTL_FD_CONTROL + 1, ~0U, 0);
 	while (!(p.revents & (POLLHUP | POLLERR)) && (poll(&p, 1, -1) > 0 || errno == EINTR))
 		;
 	(void)kill(builder, SIGKILL); /* our parent, which is alive: we would be dead */

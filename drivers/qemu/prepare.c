@@ -78,7 +78,7 @@ static int prepare_all(const struct driver_site *site, const char *image, struct
 	int rc = image_root(site, image, plan->root, err);
 
 	if (rc == 0)
-		rc = probe_host(site, plan, found, err);
+		rc = probe_host(site, plan, found, deadline_ns, err);
 	if (rc == 0)
 		rc = kernel_pack_modules(site, &found->files, plan, deadline_ns, err);
 	FAULT_POINT("driver.qemu.prepare.modules");

@@ -1,6 +1,5 @@
 /*
- * probe: can this host run micro-VMs, and how. Janitor. That there is a /dev/kvm says little: a
- * kernel is booted to see whether it does.
+ * probe: can this host run micro-VMs, and how. Janitor.
  */
 #include "drivers/qemu/probe.h"
 
@@ -18,6 +17,7 @@
 #include "drivers/qemu/program.h"
 #include "drivers/qemu/qemu.h"
 #include "drivers/qemu/site.h"
+#include "drivers/qemu/trial.h"
 #include "drivers/qemu/tsc.h"
 #include "lib/clock.h"
 #include "lib/fault.h"
@@ -26,11 +26,9 @@
 #define BINARY "qemu-system-x86_64"
 #define PACKAGE "qemu-system-x86"
 #define VERSION_MIN 7 /* the major number */
-#define VERSION_NS (10 * NS_PER_S)
-/* Takes half a second where it works, and 20 on an emulated host. Where it does not work QEMU says
- * so at once. */
-#define TRIAL_NS (60 * NS_PER_S)
-#define KVM "/dev/kvm"
+#define VERSION_NS (10 * NS_PER_S * FAULT_SLOW())
+/* For a kernel to boot with KVM: takes half a second, and 20 on an emulated host. */
+#define TRIAL_NS (60 * NS_PER_S * FAULT_SLOW())
 #define CPU_KVM "host"
 #define CPU_TCG "max,la57=off" /* what is emulated anyway costs least with 4 levels of pages */
 
@@ -60,20 +58,33 @@ static int find_binary(const struct driver_options *o, struct qemu_plan *plan, s
 	return 0;
 }
 
-static int ask_version(const struct qemu_plan *plan, struct found *found, struct err *err)
+static uint64_t earlier(uint64_t deadline_ns, uint64_t most_ns)
+{
+	uint64_t other = clock_now_ns() + most_ns;
+
+	return other < deadline_ns ? other : deadline_ns;
+}
+
+static int look_at_binary(const struct qemu_plan *plan, struct found *found, struct err *err)
+{
+	int rc = store_identity(plan->binary, found->binary);
+
+	return rc < 0 ? err_sys(err, -rc, "look at %s", plan->binary) : 0;
+}
+
+static int ask_version(
+    const struct qemu_plan *plan, struct found *found, uint64_t deadline_ns, struct err *err)
 {
 	FD_SCOPED int out = memfd_create("version", MFD_CLOEXEC);
 	const char *const argv[] = {plan->binary, "--version", NULL};
 	char text[256] = "";
 	const char *at;
 	ssize_t n;
-	int rc = store_identity(plan->binary, found->binary);
+	int rc;
 
-	if (rc == 0 && out < 0)
-		rc = -errno;
-	if (rc < 0)
-		return err_sys(err, -rc, "look at %s", plan->binary);
-	rc = program_run(argv, -1, out, clock_now_ns() + VERSION_NS, err);
+	if (out < 0)
+		return err_sys(err, errno, "ask %s for its version", plan->binary);
+	rc = program_run(argv, -1, out, earlier(deadline_ns, VERSION_NS), err);
 	if (rc < 0)
 		return rc;
 	n = pread(out, text, sizeof(text) - 1, 0);
@@ -92,59 +103,6 @@ static int ask_version(const struct qemu_plan *plan, struct found *found, struct
 
 /* ---- KVM ---- */
 
-/* Boots the kernel without anything: it panics for want of a root, and the machine ends. */
-static bool kvm_boots(const struct qemu_plan *plan)
-{
-	const char *const argv[] = {plan->binary, "-M",
-	    "microvm,x-option-roms=off,pit=off,pic=off,rtc=on,isa-serial=off", "-accel", "kvm",
-	    "-cpu", plan->cpu, "-m", "256M", "-bios", "qboot.rom", "-nodefaults", "-no-user-config",
-	    "-display", "none", "-monitor", "none", "-serial", "none", "-no-reboot", "-kernel",
-	    plan->kernel, "-append", "panic=-1 reboot=t quiet", NULL};
-	struct err ignored = {0};
-
-	return program_run(argv, -1, -1, clock_now_ns() + TRIAL_NS, &ignored) == 0;
-}
-
-/* Once for each start of the host, QEMU and kernel. */
-static int kvm_try(const struct driver_site *site, const struct qemu_plan *plan,
-    const struct found *found, bool *works, struct err *err)
-{
-	char boot[64] = "";
-	char word[8] = "";
-	struct store_entry e;
-	uint8_t digest[DIGEST_LEN];
-	const struct digest_part parts[] = {{"trial 1", 7}, {boot, sizeof(boot)},
-	    {found->binary, sizeof(found->binary)}, {plan->kernel, strlen(plan->kernel)},
-	    {plan->cpu, strlen(plan->cpu)}};
-	int rc;
-
-	(void)fd_read_file_at(AT_FDCWD, "/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
-	if (digest_sha256(parts, sizeof(parts) / sizeof(parts[0]), digest) < 0)
-		return err_sys(err, EIO, "make a digest");
-	rc = store_get(site, "trial", digest, clock_now_ns() + TRIAL_NS, &e, err);
-	if (rc < 0)
-		return rc;
-	if (rc == 1) {
-		(void)fd_read_file_at(AT_FDCWD, e.path, word, sizeof(word));
-		*works = !strcmp(word, "yes");
-		return 0;
-	}
-	*works = kvm_boots(plan);
-	FAULT_POINT("driver.qemu.probe.tried");
-	rc = open(e.new_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0400);
-	if (rc >= 0) {
-		(void)close(rc);
-		rc = 0;
-		if (*works)
-			rc = fd_write_file_at(AT_FDCWD, e.new_path, "yes");
-	}
-	if (rc < 0) {
-		store_give_up(&e);
-		return err_sys(err, rc == -1 ? EIO : -rc, "note the trial of KVM");
-	}
-	return store_keep(&e, err);
-}
-
 static void use_accel(const struct driver_options *o, struct qemu_plan *plan, bool kvm)
 {
 	const char *cpu = driver_option(o, "qemu.cpu");
@@ -153,28 +111,48 @@ static void use_accel(const struct driver_options *o, struct qemu_plan *plan, bo
 	(void)snprintf(plan->cpu, sizeof(plan->cpu), "%s", cpu ? cpu : kvm ? CPU_KVM : CPU_TCG);
 }
 
-static int choose_accel(const struct driver_site *site, struct qemu_plan *plan,
-    const struct found *found, struct err *err)
+static int try_kvm(const struct driver_site *site, struct qemu_plan *plan, struct found *found,
+    const struct trial_how *how, struct err *err)
 {
-	const char *wanted = driver_option(&site->options, "qemu.accel");
-	bool works = false;
-	int rc = 0;
+	struct trial t = {0};
+	int rc;
 
-	if (!wanted)
-		wanted = "auto";
-	if (strcmp(wanted, "auto") != 0 && strcmp(wanted, "kvm") != 0 && strcmp(wanted, "tcg") != 0)
-		return err_set(err, EINVAL, "qemu.accel: '%s' is none of auto, kvm, tcg", wanted);
-	if (strcmp(wanted, "tcg") != 0 && access(KVM, R_OK | W_OK) == 0) {
-		use_accel(&site->options, plan, true);
-		rc = kvm_try(site, plan, found, &works, err);
-	} else if (!strcmp(wanted, "kvm")) {
-		return err_sys(err, errno, "use " KVM);
-	}
-	if (rc < 0)
+	if (access(TRIAL_KVM, R_OK | W_OK) < 0) {
+		rc = -errno;
+		(void)snprintf(
+		    found->no_kvm, sizeof(found->no_kvm), "use " TRIAL_KVM ": %s", strerror(-rc));
 		return rc;
-	if (!works && !strcmp(wanted, "kvm"))
-		return err_set(err, ENODEV, "a kernel does not boot with " KVM " of this host");
-	use_accel(&site->options, plan, works);
+	}
+	use_accel(&site->options, plan, true);
+	rc = trial_kvm(site, plan, found, how, &t, err);
+	(void)snprintf(found->no_kvm, sizeof(found->no_kvm), "%s", t.why);
+	return rc < 0 ? rc : t.boots ? 0 : -ENODEV;
+}
+
+static int choose_accel(const struct driver_site *site, struct qemu_plan *plan, struct found *found,
+    bool looks, uint64_t deadline_ns, struct err *err)
+{
+	const char *accel = driver_option(&site->options, "qemu.accel");
+	bool wanted = accel && !strcmp(accel, "kvm");
+	const struct trial_how how = {
+	    .patience_ns = TRIAL_NS,
+	    .deadline_ns = deadline_ns,
+	    .again = wanted,
+	    .look = looks,
+	};
+	int rc = -ENODEV;
+
+	if (accel && !wanted && strcmp(accel, "auto") != 0 && strcmp(accel, "tcg") != 0)
+		return err_set(err, EINVAL, "qemu.accel: '%s' is none of auto, kvm, tcg", accel);
+	found->no_kvm[0] = '\0';
+	if (accel && !strcmp(accel, "tcg"))
+		(void)snprintf(found->no_kvm, sizeof(found->no_kvm), "qemu.accel is tcg");
+	else
+		rc = try_kvm(site, plan, found, &how, err);
+	use_accel(&site->options, plan, rc == 0);
+	/* Without a reason, it could not even be tried. */
+	if (rc < 0 && (wanted || !found->no_kvm[0]))
+		return found->no_kvm[0] ? err_set(err, -rc, "%s", found->no_kvm) : rc;
 	return 0;
 }
 
@@ -183,10 +161,9 @@ static bool is_no(const char *text)
 	return text && (!strcmp(text, "false") || !strcmp(text, "no"));
 }
 
-int probe_host(
-    const struct driver_site *site, struct qemu_plan *plan, struct found *found, struct err *err)
+static int probe(const struct driver_site *site, struct qemu_plan *plan, struct found *found,
+    bool looks, uint64_t deadline_ns, struct err *err)
 {
-	uint64_t deadline_ns = clock_now_ns() + PREPARE_NS;
 	int rc = 0;
 
 	if (geteuid() == 0 && !site->uid_base)
@@ -198,7 +175,9 @@ int probe_host(
 		plan->flags |= QEMU_F_TEMPLATES;
 	rc = find_binary(&site->options, plan, err);
 	if (rc == 0)
-		rc = ask_version(plan, found, err);
+		rc = look_at_binary(plan, found, err);
+	if (rc == 0 && !looks)
+		rc = ask_version(plan, found, deadline_ns, err);
 	if (rc == 0)
 		rc = kernel_find(&site->options, &found->files, err);
 	(void)snprintf(plan->version, sizeof(plan->version), "%s", found->version);
@@ -208,8 +187,20 @@ int probe_host(
 	if (rc == 0)
 		rc = kernel_unpack(site, &found->files, plan, deadline_ns, err);
 	if (rc == 0)
-		rc = choose_accel(site, plan, found, err);
+		rc = choose_accel(site, plan, found, looks, deadline_ns, err);
 	return rc;
+}
+
+int probe_host(const struct driver_site *site, struct qemu_plan *plan, struct found *found,
+    uint64_t deadline_ns, struct err *err)
+{
+	return probe(site, plan, found, false, deadline_ns, err);
+}
+
+int probe_look(const struct driver_site *site, struct qemu_plan *plan, struct found *found,
+    uint64_t deadline_ns, struct err *err)
+{
+	return probe(site, plan, found, true, deadline_ns, err);
 }
 
 int qemu_probe(const struct driver_site *site, struct driver_facts *facts, struct err *err)
@@ -220,11 +211,12 @@ int qemu_probe(const struct driver_site *site, struct driver_facts *facts, struc
 	int rc = -ENOMEM;
 
 	if (plan && found)
-		rc = probe_host(site, plan, found, err);
+		rc = probe_host(site, plan, found, clock_now_ns() + PREPARE_NS, err);
 	else
 		(void)err_sys(err, ENOMEM, "look for QEMU");
 	if (rc == 0 && plan) {
 		out.only_if_asked = !(plan->flags & QEMU_F_KVM);
+		(void)snprintf(out.why_asked, sizeof(out.why_asked), "%s", found->no_kvm);
 		(void)snprintf(out.isolation, sizeof(out.isolation), "%s",
 		    plan->flags & QEMU_F_KVM ? "microvm-kvm" : "microvm-tcg");
 		cgroup_site_warn(site, out.warning, sizeof(out.warning));

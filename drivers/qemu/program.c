@@ -106,6 +106,8 @@ int program_run(const char *const argv[], int in, int out, uint64_t deadline_ns,
 		return err_sys(err, -rc, "run %s", argv[0]);
 	if (info.si_code == CLD_EXITED && info.si_status == 0)
 		return 0;
+	if (info.si_code != CLD_EXITED && info.si_status == SIGKILL)
+		return err_set(err, EOWNERDEAD, "%s was killed", argv[0]);
 	read_words(words, text);
 	return err_set(err, EIO, "%s failed (%s %d): %s", argv[0],
 	    info.si_code == CLD_EXITED ? "status" : "signal", info.si_status, text);

@@ -17,8 +17,8 @@ int program_find(const char *name, char *out, size_t size);
 
 /*
  * Runs argv[0], a path, to its end with in and out as its standard input and output (-1:
- * /dev/null). Kills it at deadline_ns. 0 when it has exited with 0; -ETIMEDOUT, -EIO (it failed:
- * *err has the end of what it said) or -errno.
+ * /dev/null). Kills it at deadline_ns. 0 when it has exited with 0; -ETIMEDOUT; -EOWNERDEAD:
+ * somebody has killed it; -EIO: it failed, and *err has the end of what it said; or -errno.
  */
 int program_run(const char *const argv[], int in, int out, uint64_t deadline_ns, struct err *err);
 

@@ -11,12 +11,14 @@
 #define SBXD_DRIVERS_QEMU_QEMU_H
 
 #include "drivers/driver.h"
+#include "lib/fault.h"
 
 /* Another number when a template of before would not fit: its machine, its kernel's command line,
  * what is done in it before it is kept. */
 #define TEMPLATE_FORMAT "template 2"
 
-#define PREPARE_NS (100ULL * 1000000000ULL) /* for all that prepare() makes */
+/* For all that probe() or prepare() does. */
+#define PREPARE_NS (DRIVER_ANSWER_NS * FAULT_SLOW())
 
 extern const struct driver driver_qemu;
 

@@ -136,6 +136,18 @@ static int store_names(const struct driver_site *site, const char *kind,
 	return rc < 0 ? err_sys(err, -rc, "the store in %s", site->state_dir) : 0;
 }
 
+int store_path(const struct driver_site *site, const char *kind, const uint8_t digest[DIGEST_LEN],
+    char out[QEMU_PATH], struct err *err)
+{
+	struct store_entry e;
+	char lock[QEMU_PATH];
+	int rc = store_names(site, kind, digest, &e, lock, err);
+
+	if (rc == 0)
+		memcpy(out, e.path, QEMU_PATH);
+	return rc;
+}
+
 static int store_remove(const char *path)
 {
 	if (unlink(path) == 0 || errno == ENOENT)

@@ -53,6 +53,10 @@ int store_identity_fd(int fd, uint64_t out[STORE_IDENTITY]);
 int store_get(const struct driver_site *site, const char *kind, const uint8_t digest[DIGEST_LEN],
     uint64_t deadline_ns, struct store_entry *e, struct err *err);
 
+/* The name that the entry has, or would have. 0 or -errno with *err. */
+int store_path(const struct driver_site *site, const char *kind, const uint8_t digest[DIGEST_LEN],
+    char out[QEMU_PATH], struct err *err);
+
 /* What lies at e->new_path is whole: it gets its name, on the disk. 0 or -errno with *err. */
 int store_keep(struct store_entry *e, struct err *err);
 

@@ -24,6 +24,7 @@
 /* What boxes would be made of now. */
 struct today {
 	const struct driver_site *site;
+	struct found found;    /* without QEMU's version */
 	struct qemu_plan plan; /* its parts are those that do not depend on an image */
 	char why[256];	       /* no box can be made at all; "" */
 	char image[128];       /* the one that was looked at last */
@@ -33,21 +34,25 @@ struct today {
 
 static void today_look(struct today *t, int guest, int helper)
 {
-	struct found *found = calloc(1, sizeof(*found));
+	uint64_t deadline_ns = clock_now_ns() + PREPARE_NS;
 	struct err err = {0};
-	int rc = found ? probe_host(t->site, &t->plan, found, &err) : -ENOMEM;
+	int rc = probe_look(t->site, &t->plan, &t->found, deadline_ns, &err);
 
 	if (rc == 0)
-		rc = kernel_pack_modules(
-		    t->site, &found->files, &t->plan, clock_now_ns() + PREPARE_NS, &err);
-	if (rc == 0)
-		rc = qemu_plan_parts(&t->plan, found);
+		rc = kernel_pack_modules(t->site, &t->found.files, &t->plan, deadline_ns, &err);
 	if (rc == 0)
 		rc = template_part_set_agent(t->plan.parts[PART_AGENT], guest, helper);
 	if (rc < 0)
 		(void)snprintf(t->why, sizeof(t->why), "%s",
 		    err.text[0] ? err.text : "QEMU could not be looked at");
-	free(found);
+}
+
+/* QEMU is not asked for its version each time: while its file is the one that a template was made
+ * with, it says what it said then. */
+static int today_as_of(struct today *t, const char *version)
+{
+	(void)snprintf(t->found.version, sizeof(t->found.version), "%s", version);
+	return qemu_plan_parts(&t->plan, &t->found);
 }
 
 /* The disk that the image has now. Templates of one image come one after the other, mostly. */
@@ -123,6 +128,10 @@ static void compare(
 		return;
 	}
 	today_look_at(t, about->image);
+	if (today_as_of(t, about->version) < 0) {
+		add_reason(out, "QEMU could not be looked at");
+		return;
+	}
 	for (size_t i = 0; i < TEMPLATE_PARTS; i++) {
 		const uint8_t *now = i == PART_IMAGE ? t->part : t->plan.parts[i];
 

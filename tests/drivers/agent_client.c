@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "lib/clock.h"
+#include "tests/drivers/patience.h"
 
 void agent_client_init(struct agent_client *c, int fd)
 {
@@ -209,7 +210,7 @@ static int client_run(struct agent_client *c, uint32_t flags, const char *user,
 		if (rc != -ETIMEDOUT || closed)
 			continue;
 		closed = 1;
-		deadline = client_deadline(timeout_ms);
+		deadline = patience_soon();
 		rc = client_send(c, AGENT_CLOSE, 0, c->channel, NULL, 0, deadline);
 	}
 	return rc < 0 ? rc : 0;

@@ -36,7 +36,7 @@ int agent_client_hello(struct agent_client *c, int timeout_ms);
 int agent_client_ping(struct agent_client *c, int timeout_ms);
 
 /* Runs argv (NULL-terminated) as `user` ("" is the default) to its end. After timeout_ms it is
- * closed, and given as long again to end. */
+ * closed, and should end soon (patience_soon()). */
 int agent_client_run(struct agent_client *c, const char *user, const char *const *argv,
     int timeout_ms, struct agent_result *out);
 

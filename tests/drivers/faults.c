@@ -156,6 +156,21 @@ int faults_set_up(void)
 	return rc;
 }
 
+static int point_disarm(
+    void *ctx, const char *where, const char *driver, const char *step, const char *action)
+{
+	char path[128];
+
+	(void)ctx;
+	point_path(path, where, driver, step, action);
+	return point_put(path, "0");
+}
+
+void faults_disarm(void)
+{
+	assert_int_equal(for_all(point_disarm, NULL), 0);
+}
+
 static int point_remove(
     void *ctx, const char *where, const char *driver, const char *step, const char *action)
 {

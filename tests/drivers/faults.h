@@ -28,6 +28,9 @@ void faults_tear_down(void);
 void faults_arm_kill(const char *driver, const char *step);
 void faults_arm_fail(const char *driver, const char *step);
 
+/* None of them acts any more. */
+void faults_disarm(void);
+
 /* The driver's own program is killed there. */
 void faults_arm_program(const char *driver, const char *step);
 

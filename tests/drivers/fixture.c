@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -167,7 +169,7 @@ struct fixture_box *fixture_box_new(struct fixture *f, uint32_t slot)
 	    .pids_max = 64,
 	    .guest = f->guest,
 	    .helper = f->helper,
-	    .deadline_ns = CLOCK_NEVER,
+	    .deadline_ns = patience_start(),
 	    .born = fixture_on_born,
 	    .born_ctx = b->born,
 	};
@@ -256,8 +258,17 @@ pid_t fixture_fork(struct fixture *f, struct fixture_box *b, fixture_worker_fn *
 
 int fixture_wait(pid_t pid)
 {
+	struct pollfd p = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
 	int status = -1;
+	int rc;
 
+	assert_true(p.fd >= 0);
+	rc = poll(&p, 1, patience_child_ms());
+	(void)close(p.fd);
+	if (rc == 0)
+		(void)kill(pid, SIGKILL); /* ours and not reaped: it is there */
 	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (rc == 0)
+		fail_msg("a process of the test did not end in %d s", patience_child_ms() / 1000);
 	return status;
 }

@@ -81,7 +81,7 @@ struct fixture *fixture_current(void);
 typedef int fixture_worker_fn(struct fixture *f, struct fixture_box *b);
 pid_t fixture_fork(struct fixture *f, struct fixture_box *b, fixture_worker_fn *fn);
 
-/* Waits for that child. Its wait status. */
+/* Waits for that child; asserts that it ends. Its wait status. */
 int fixture_wait(pid_t pid);
 
 #endif

@@ -2,13 +2,14 @@
 #include "tests/drivers/conformance.h"
 #include "tests/drivers/fixture.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/clock.h"
 
-/* It burns, and as long again is there to put it out, which an emulated processor needs. */
+/* It burns so long; an emulated processor needs some time to light it. */
 #define BOMB_MS 1000
 #define BOMB_SLOW_MS 8000
 
@@ -81,6 +82,13 @@ static void test_memory_hog(void **state)
 	assert_neighbour_is_well(p);
 }
 
+static int bomb_ms(void)
+{
+	bool slow = !strcmp(fixture_current()->facts.isolation, "microvm-tcg");
+
+	return (slow ? BOMB_SLOW_MS : BOMB_MS) * patience_factor();
+}
+
 static void test_fork_bomb(void **state)
 {
 	struct pair *p = *state;
@@ -90,9 +98,7 @@ static void test_fork_bomb(void **state)
 	skip_unless_limited("pids");
 	/* One fork by the shell itself, which would end if it could not. */
 	rc = agent_client_shell(&p->greedy->client, "",
-	    "bomb() { bomb | bomb & }; bomb & exec sleep 1000",
-	    strcmp(fixture_current()->facts.isolation, "microvm-tcg") ? BOMB_MS : BOMB_SLOW_MS,
-	    &p->greedy->result);
+	    "bomb() { bomb | bomb & }; bomb & exec sleep 1000", bomb_ms(), &p->greedy->result);
 	assert_int_equal(rc, 0);
 	host_state_take(&fixture_current()->site, &now);
 	assert_in_range(now.box_uids, 0, 32 + 32);

@@ -1,31 +1,35 @@
 /* patience: how long the suite waits. In the test process. */
 #include "tests/drivers/patience.h"
 
-#include <stdlib.h>
-
 #include "lib/clock.h"
+#include "lib/fault.h"
 
-#define SLOW_MAX 100UL
-
-static unsigned int slow(void)
+int patience_factor(void)
 {
-	const char *text = getenv("SBX_TEST_SLOW");
-	unsigned long factor = text ? strtoul(text, NULL, 10) : 1;
-
-	return factor < 1 ? 1 : factor > SLOW_MAX ? SLOW_MAX : (unsigned int)factor;
+	return (int)FAULT_SLOW();
 }
 
 int patience_ms(void)
 {
-	return 60000 * (int)slow();
+	return 60000 * patience_factor();
+}
+
+uint64_t patience_start(void)
+{
+	return clock_now_ns() + 300 * NS_PER_S * FAULT_SLOW();
+}
+
+int patience_child_ms(void)
+{
+	return 600000 * patience_factor();
 }
 
 uint64_t patience_soon(void)
 {
-	return clock_now_ns() + 10 * NS_PER_S * slow();
+	return clock_now_ns() + 10 * NS_PER_S * FAULT_SLOW();
 }
 
 unsigned int patience_orphans_s(void)
 {
-	return 30 * slow();
+	return 30 * FAULT_SLOW();
 }

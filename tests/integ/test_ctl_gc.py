@@ -320,6 +320,23 @@ class Doctor(unittest.TestCase):
         self.assertIn("its machines would be emulated, as qemu.accel: tcg wants", passed["qemu"]["text"])
         self.assertEqual(passed["qemu"]["fix"], "set qemu.accel: auto; or set driver: qemu to have them emulated")
 
+    @micro_vm.needs_vm
+    @unittest.skipUnless(IS_ROOT and os.path.exists("/dev/kvm"), "there is no /dev/kvm to try")
+    def test_why_a_kernel_does_not_boot_with_kvm(self):
+        """Even where it does: QEMU is a script."""
+        folder = tempfile.mkdtemp(prefix="sbxd-test-")
+        self.addCleanup(shutil.rmtree, folder)
+        os.mkdir(f"{folder}/bin")
+        with open(f"{folder}/bin/qemu", "w", encoding="utf-8") as f:
+            f.write("#!/bin/sh\n[ $1 != --version ] || exec echo QEMU emulator version 8.2.0\necho it is like that >&2\nexit 1\n")
+        os.chmod(f.name, 0o755)
+        config = micro_vm.config().replace("driver: qemu", "driver: auto").replace("accel: tcg", f"accel: auto\n  binary: {f.name}")
+        chosen, passed = self.choice(config)
+        self.assertIn("namespace makes the boxes", chosen["text"])
+        self.assertIn("its machines would be emulated: no kernel boots with /dev/kvm", passed["qemu"]["text"])
+        self.assertIn("it is like that", passed["qemu"]["text"])
+        self.assertIn("switch on nested virtualization", passed["qemu"]["fix"])
+
     def test_a_socket_for_everybody(self):
         d = Daemon()
         try:

@@ -174,6 +174,42 @@ class Stale(TemplatesTest):
         self.assertEqual(self.row(key)["state"], "current")
 
 
+@micro_vm.needs_vm
+class Looked(TemplatesTest):
+    """Who only asks for the list has no program of the host run for it."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.mkdtemp(prefix="sbxd-templates-")
+        os.chmod(cls.dir, 0o755)
+        os.mkdir(f"{cls.dir}/bin")
+        cls.qemu()
+        cls.config = micro_vm.config(qemu=f"  binary: {cls.dir}/bin/qemu\n")
+        super().setUpClass()
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        shutil.rmtree(cls.dir)
+
+    @classmethod
+    def qemu(cls, more=""):
+        with open(f"{cls.dir}/bin/new", "w", encoding="ascii") as f:
+            f.write(f"#!/bin/sh\n{more}[ $1 != --version ] || echo >>{cls.dir}/asked\nexec {shutil.which('qemu-system-x86_64')} \"$@\"\n")
+        os.chmod(f.name, 0o755)
+        os.rename(f.name, f"{cls.dir}/bin/qemu")
+
+    def test_qemu_is_not_asked_for_its_version(self):
+        key = self.build()["key"]
+        asked = os.stat(f"{self.dir}/asked").st_size
+        self.assertGreater(asked, 0)
+        for _ in range(3):
+            self.assertEqual(self.row(key)["state"], "current")
+        self.qemu("# another one\n")
+        self.assertEqual((self.row(key)["state"], self.row(key)["why"]), ("stale", "QEMU changed"))
+        self.assertEqual(os.stat(f"{self.dir}/asked").st_size, asked)
+
+
 MAKING = ("driver.qemu.template.booted", "driver.qemu.template.memory", "driver.qemu.template.noted", "image.template.built")
 REMOVING = "driver.qemu.store.out"
 FAULTS = {point: Fault("templates-" + point) for point in (*MAKING, REMOVING)}
@@ -220,6 +256,16 @@ class Killed(TemplatesTest):
         self.assertEqual((got[0].status, got[0].reason), (502, "boot_failed"))
         self.clean()
         self.assertTrue(self.build()["built"])
+
+    def test_who_watches_over_the_builder_has_nothing_of_its_own(self):
+        t = threading.Thread(target=lambda: self.d.post("/v1/templates", {}, timeout=BUILD))
+        t.start()
+        builder = wait_for("its QEMU", self.builder, BUILD)
+        guard = next(pid for pid in children_map()[builder] if proc_says(pid, "cmdline", "^sbx-worker\0image\0"))
+        wait_for("no descriptor but its standard ones and sbxd's", lambda: {3} <= {int(fd) for fd in os.listdir(f"/proc/{guard}/fd")} <= {0, 1, 2, 3})
+        os.kill(builder, signal.SIGKILL)
+        t.join(BUILD)
+        self.clean()
 
     def test_with_sbxd(self):
         t = threading.Thread(target=lambda: self.assertRaises(OSError, self.d.post, "/v1/templates", {}, timeout=BUILD))

@@ -170,6 +170,22 @@ static void test_without_its_file_it_never_acts(void **state)
 	assert_int_equal(pass_as(NULL, "b"), 0);
 }
 
+static void test_how_slow_is_within_bounds(void **state)
+{
+	static const struct {
+		const char *text;
+		unsigned int factor;
+	} said[] = {{"10", 10}, {"1", 1}, {"0", 1}, {"", 1}, {"slow", 1}, {"100000000000", 100}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
+		assert_int_equal(setenv("SBX_TEST_SLOW", said[i].text, 1), 0);
+		assert_int_equal(FAULT_SLOW(), said[i].factor);
+	}
+	assert_int_equal(unsetenv("SBX_TEST_SLOW"), 0);
+	assert_int_equal(FAULT_SLOW(), 1);
+}
+
 #define WITH_FILE(test) cmocka_unit_test_setup_teardown(test, make_file, remove_file)
 
 int main(void)
@@ -183,6 +199,7 @@ int main(void)
 	    WITH_FILE(test_each_has_its_byte),
 	    WITH_FILE(test_armed_while_it_runs),
 	    WITH_FILE(test_without_its_file_it_never_acts),
+	    cmocka_unit_test(test_how_slow_is_within_bounds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

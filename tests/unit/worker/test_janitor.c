@@ -353,6 +353,55 @@ static void test_process_answers_in_order_and_ends(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* The answer to order `seq`; *busy: what came before it. */
+static void await_done(int control, uint64_t seq, unsigned int *busy, struct ctl_done *done)
+{
+	static uint8_t packet[CTL_MSG_MAX];
+	struct pollfd p = {.fd = control, .events = POLLIN};
+	struct ctl_msg m;
+
+	*busy = 0;
+	for (;;) {
+		assert_int_equal(poll(&p, 1, 20000), 1);
+		assert_int_equal(ctl_recv(control, packet, &m), 1);
+		assert_int_equal(m.head.seq, seq);
+		if (m.head.type == CTL_DONE)
+			break;
+		assert_int_equal(m.head.type, CTL_BUSY);
+		++*busy;
+	}
+	fd_close(&m.fd);
+	*done = m.body.done;
+}
+
+/* A driver has its time for each of its calls; sbxd counts from the last word. */
+static void test_process_tells_that_it_gets_on(void **state)
+{
+	FD_SCOPED int prepared = memfd_create("prepared", MFD_CLOEXEC);
+	FD_SCOPED int control = -1;
+	pid_t pid = spawn_janitor(&control);
+	unsigned int busy;
+	struct ctl_done done;
+	struct ctl_msg m;
+
+	(void)state;
+	fill(&m, CTL_PREPARE, "auto");
+	(void)snprintf(m.body.prepare.image, sizeof(m.body.prepare.image), "host");
+	assert_int_equal(
+	    ctl_send(control, CTL_PREPARE, 51, 0, &m.body.prepare, NULL, 0, prepared), 0);
+	await_done(control, 51, &busy, &done);
+	if (done.code == EPERM || done.code == ENOSYS)
+		skip(); /* no namespaces here */
+	assert_string_equal(done.driver, "namespace");
+	assert_int_equal(busy, 2); /* before its probe() and before its prepare() */
+	fill(&m, CTL_FINISH, "namespace");
+	assert_int_equal(ctl_send(control, CTL_FINISH, 52, 0, &m.body.prepare, NULL, 0, -1), 0);
+	await_done(control, 52, &busy, &done);
+	assert_int_equal(done.code, 0);
+	fd_close(&control);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 /* ---- turns ---- */
 
 struct turn {
@@ -513,6 +562,7 @@ int main(void)
 	    TRACES(test_cleanup_whatever_driver_it_was),
 	    TRACES(test_sweep_counts_what_should_live_and_does_not),
 	    cmocka_unit_test(test_process_answers_in_order_and_ends),
+	    cmocka_unit_test(test_process_tells_that_it_gets_on),
 	    TRACES(test_a_second_janitor_waits_for_its_turn),
 	    TRACES(test_a_waiting_janitor_ends_with_its_sbxd),
 	    TRACES(test_an_order_that_outlived_its_sbxd_is_not_done),
