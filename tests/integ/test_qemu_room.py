@@ -80,5 +80,41 @@ class Room(TemplatesTest):
         self.limit(0)
 
 
+@micro_vm.needs_vm
+class Went(TemplatesTest):
+    """A disk that nobody had, and that made room, is made anew before the next box of its image, and not while that boots."""
+
+    env = {"SBX_FAULT": "worker/driver.qemu.prepare.image=hang"}
+
+    def went(self):
+        """As when another service with this store needs the room."""
+        disks = self.store("image")
+        self.assertNotEqual(disks, [])
+        for key in disks:
+            os.unlink(self.path("image-" + key))
+        return disks
+
+    def acquire(self, thread):
+        r = self.d.post("/v1/acquire", {"user_id": "u", "thread_id": thread, "wait_seconds": BUILD}, timeout=BUILD)
+        self.assertEqual(r.status, 200, r)
+        return r.json["box_id"]
+
+    def test_a_box(self):
+        self.acquire("first")
+        self.end_boxes()
+        disks = self.went()
+        self.assertEqual(self.d.sh(self.acquire("next"), "echo up"), "up\n")
+        self.assertEqual(self.store("image"), disks)
+        self.assertIn("is gone", self.d.log())
+        self.assertEqual(self.d.pool()["counters"]["boot_failures"], 0)
+
+    def test_a_template(self):
+        key = self.build()["key"]
+        self.assertEqual(self.remove(key).status, 200)
+        disks = self.went()
+        self.assertEqual(self.build()["key"], key)
+        self.assertEqual(self.store("image"), disks)
+
+
 if __name__ == "__main__":
     unittest.main()
