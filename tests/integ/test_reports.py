@@ -11,6 +11,7 @@ import subprocess
 import threading
 import unittest
 
+import backends
 from harness import (BOUND, IS_ROOT, Census, Daemon, DaemonTest, Fault, in_threads, open_files, slurp, start_time, wait_for)
 from images import DIR, FILE, HARD, LINK, Image, ImagesTest, base, layer
 
@@ -160,6 +161,8 @@ class Rows(DaemonTest):
         self.assertGreaterEqual(len(census.alive()), 2 + 2 * len(boxes))
         for pid in census.alive():
             status = slurp(f"/proc/{pid}/status")
+            if backends.current.own_kernel and status.startswith("Name:\tqemu-system"):
+                continue  # it may not fork
             self.assertEqual(re.search(r"^Threads:\s+(\d+)$", status, re.M)[1], "1", status)
 
     def test_row_20_what_a_dead_daemon_left_is_adopted_or_reaped(self):
@@ -216,7 +219,7 @@ class Cleanup(DaemonTest):
         self.d.sh(box["box_id"], "(setsid sleep 5000 >/dev/null 2>&1 &)")
         census = Census()
         census.add(box["pid"])
-        self.assertGreaterEqual(len(census.seen), 3)
+        self.assertGreaterEqual(len(census.seen), 2 if backends.current.own_kernel else 3)
         return box, census
 
     def remove(self, box):
@@ -327,13 +330,20 @@ def start_with_pid(pid):
 class RecycledPids(DaemonTest):
     config = "replicas: 50\n"
 
+    def make_pids_scarce(self, box):
+        line = "echo 400 > /proc/sys/kernel/pid_max"
+        if backends.current.own_kernel:
+            self.d.sh(box, line)
+            return
+        inside = ["nsenter", "-t", str(self.d.inspect(box)["box_pid"]), "-p", "sh", "-c"]
+        if subprocess.run([*inside, line], stderr=subprocess.DEVNULL).returncode != 0 \
+                or slurp("/proc/sys/kernel/pid_max").strip() == "400":
+            self.skipTest("this kernel has one pid_max for all")
+
     @unittest.skipUnless(IS_ROOT, "makes pids scarce")
     def test_row_07_a_recycled_pid_is_never_hit(self):
         box = self.d.acquire("row", "7")["box_id"]
-        inside = ["nsenter", "-t", str(self.d.inspect(box)["box_pid"]), "-p", "sh", "-c"]
-        if subprocess.run([*inside, "echo 400 > /proc/sys/kernel/pid_max"], stderr=subprocess.DEVNULL).returncode != 0 \
-                or slurp("/proc/sys/kernel/pid_max").strip() == "400":
-            self.skipTest("this kernel has one pid_max for all")
+        self.make_pids_scarce(box)
         stop = threading.Event()
         pids = []
 
