@@ -78,8 +78,8 @@ void images_let_go(struct sbxd *s)
 	struct image *next;
 
 	TAILQ_FOREACH_SAFE (i, &s->images, link, next) {
-		if (image_is_idle(i) && i->hold >= 0 &&
-		    strcmp(i->name, s->config.image) != 0 && !has_box(s, i->name))
+		if (image_is_idle(i) && i->hold >= 0 && strcmp(i->name, s->config.image) != 0 &&
+		    !has_box(s, i->name))
 			image_drop(i);
 	}
 }

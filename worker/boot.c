@@ -220,8 +220,8 @@ static int boot_guest_ended(struct box *b, struct err *err)
 	const char *why = b->driver->why ? b->driver->why(b->handle) : NULL;
 	bool killed = !why && b->link.why_code != EBADMSG;
 
-	return err_set(err, killed ? EOWNERDEAD : EPIPE, "the guest agent ended: %s",
-	    why ? why : b->link.why);
+	return err_set(
+	    err, killed ? EOWNERDEAD : EPIPE, "the guest agent ended: %s", why ? why : b->link.why);
 }
 
 static int boot_greet(struct box *b, uint64_t deadline_ns, struct err *err)
@@ -278,8 +278,8 @@ static void boot_fail(struct box *b, const struct err *err)
 		report_set_error(&b->report, err->text);
 	box_unlock(b);
 	log_error("box %s: boot failed: %s", b->boot.name, err->text);
-	(void)snprintf(failed.reason, sizeof(failed.reason), "%s",
-	    died ? "box_died" : "boot_failed");
+	(void)snprintf(
+	    failed.reason, sizeof(failed.reason), "%s", died ? "box_died" : "boot_failed");
 	(void)snprintf(failed.text, sizeof(failed.text), "%.*s", CTL_TEXT - 1, err->text);
 	/* If sbxd does not hear it, it sees us go. */
 	(void)ctl_send(CTL_FD_CONTROL, died ? CTL_BOX_DIED : CTL_FAILED, b->boot_seq, b->gen,
