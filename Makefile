@@ -115,6 +115,7 @@ DRIVER_SRC := drivers/driver_site.c \
 	drivers/qemu/template_make.c \
 	drivers/qemu/template_note.c \
 	drivers/qemu/template_parts.c \
+	drivers/qemu/template_size.c \
 	drivers/qemu/templates.c \
 	drivers/qemu/templates_look.c \
 	drivers/qemu/trial.c \

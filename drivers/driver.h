@@ -181,7 +181,8 @@ struct driver {
 	 * Worker. Starts a box; *stream is the byte stream to its sbx-guest (caller's,
 	 * non-blocking): a connected stream socket (socketpair, Unix, vsock), as bulk data is
 	 * moved to and from it by splice(2). On failure nothing is left. 0; -EOWNERDEAD: somebody
-	 * has killed it meanwhile, and another may well start; or -errno.
+	 * has killed it meanwhile, and another may well start; -ESTALE: what prepare() made is
+	 * gone, and is to be made anew first; or -errno.
 	 */
 	int (*start)(const struct driver_site *site, const struct driver_spec *spec,
 	    struct driver_box **box, int *stream, struct err *err);

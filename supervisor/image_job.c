@@ -215,23 +215,42 @@ void image_jobs_free(struct sbxd *s)
 	s->image_jobs = NULL;
 }
 
+/* What a client is told of what an order came to: one about images, one about templates. */
+static const struct job_error {
+	int32_t code;
+	enum api_error image;
+	enum api_error template;
+} job_errors[] = {
+    {0, API_OK, API_OK},
+    {ENOENT, API_IMAGE_PULL_FAILED, API_NOT_FOUND},
+    {EBUSY, API_IMAGE_PULL_FAILED, API_INVALID_STATE},
+    {EOPNOTSUPP, API_IMAGE_PULL_FAILED, API_UNSUPPORTED},
+    {ENOSPC, API_NO_SPACE, API_NO_SPACE},
+    {EDQUOT, API_NO_SPACE, API_NO_SPACE},
+    {ECANCELED, API_SHUTTING_DOWN, API_SHUTTING_DOWN},
+    {ENOMEM, API_INTERNAL, API_INTERNAL},
+    {EMFILE, API_TOO_MANY, API_TOO_MANY},
+    {EAGAIN, API_TOO_MANY, API_TOO_MANY},
+};
+
+static const struct job_error *find_error(int32_t code)
+{
+	static const struct job_error other = {
+	    .image = API_IMAGE_PULL_FAILED, .template = API_BOOT_FAILED};
+
+	for (size_t i = 0; i < sizeof(job_errors) / sizeof(job_errors[0]); i++) {
+		if (job_errors[i].code == code)
+			return &job_errors[i];
+	}
+	return &other;
+}
+
 enum api_error image_job_error(int32_t code)
 {
-	static const struct {
-		int32_t code;
-		enum api_error error;
-	} errors[] = {
-	    {ENOSPC, API_NO_SPACE},
-	    {EDQUOT, API_NO_SPACE},
-	    {ECANCELED, API_SHUTTING_DOWN},
-	    {ENOMEM, API_INTERNAL},
-	    {EMFILE, API_TOO_MANY},
-	    {EAGAIN, API_TOO_MANY},
-	};
+	return find_error(code)->image;
+}
 
-	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
-		if (errors[i].code == code)
-			return errors[i].error;
-	}
-	return API_IMAGE_PULL_FAILED;
+enum api_error template_error(int32_t code)
+{
+	return find_error(code)->template;
 }

@@ -64,7 +64,8 @@ void image_jobs_cancel(struct sbxd *s);
 /* Ends all; nobody is told. */
 void image_jobs_free(struct sbxd *s);
 
-/* What a client is told. */
+/* What a client is told of an order about images, or templates, that failed so. */
 enum api_error image_job_error(int32_t code);
+enum api_error template_error(int32_t code);
 
 #endif

@@ -101,9 +101,10 @@ static void image_settle(struct image *i, const struct ctl_done *done, enum api_
 			log_error("image %s: %s", i->name, done->text);
 		image_forget(i);
 	}
+	/* As long as anybody is in the list, whoever is told cannot bring its end about. */
 	while ((w = TAILQ_FIRST(&i->waiting))) {
-		TAILQ_REMOVE(&i->waiting, w, link);
 		w->fn(s, w->ctx, i->state == IMAGE_READY ? i->prepared : -1, done, error);
+		TAILQ_REMOVE(&i->waiting, w, link);
 		free(w);
 	}
 	if (i->state != IMAGE_READY)
@@ -236,6 +237,11 @@ static int image_wait_for(struct image *i, image_ready_fn *fn, uint64_t ctx)
 	return 0;
 }
 
+bool image_is_idle(const struct image *i)
+{
+	return i->state == IMAGE_READY && TAILQ_EMPTY(&i->waiting);
+}
+
 void image_drop(struct image *i)
 {
 	image_forget(i);
@@ -249,7 +255,7 @@ static bool make_room(struct sbxd *s)
 
 	TAILQ_FOREACH_REVERSE(i, &s->images, image_list, link)
 	{
-		if (i->state == IMAGE_READY && strcmp(i->name, s->config.image) != 0)
+		if (image_is_idle(i) && strcmp(i->name, s->config.image) != 0)
 			break;
 	}
 	if (i)

@@ -41,7 +41,8 @@ struct image_config {
 /* False when the image is not prepared. */
 bool image_config_of(const struct sbxd *s, const char *image, struct image_config *out);
 
-/* Another image may be what this name means from now on: who needs it next has it prepared anew. */
+/* Another image may be what this name means from now on, or what was prepared is gone: who needs it
+ * next has it prepared anew. */
 void images_renew(struct sbxd *s, const char *image);
 
 /* Images of which there is no box are held no more, the configured one apart: they may go from the

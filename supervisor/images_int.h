@@ -38,6 +38,9 @@ struct image {
 /* NULL when nobody has needed it. */
 struct image *image_find(const struct sbxd *s, const char *name);
 
+/* It is prepared, and all who waited for it know. */
+bool image_is_idle(const struct image *i);
+
 /* Forgets it; nobody waits for it. */
 void image_drop(struct image *i);
 

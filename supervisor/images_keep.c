@@ -56,7 +56,7 @@ void images_renew(struct sbxd *s, const char *image)
 	struct image *next;
 
 	TAILQ_FOREACH_SAFE (i, &s->images, link, next) {
-		if (i->state == IMAGE_READY && means_same(i->name, image))
+		if (image_is_idle(i) && means_same(i->name, image))
 			image_drop(i);
 	}
 }
@@ -78,8 +78,8 @@ void images_let_go(struct sbxd *s)
 	struct image *next;
 
 	TAILQ_FOREACH_SAFE (i, &s->images, link, next) {
-		if (i->state == IMAGE_READY && i->hold >= 0 &&
-		    strcmp(i->name, s->config.image) != 0 && !has_box(s, i->name))
+		if (image_is_idle(i) && i->hold >= 0 && strcmp(i->name, s->config.image) != 0 &&
+		    !has_box(s, i->name))
 			image_drop(i);
 	}
 }

@@ -52,6 +52,7 @@ static void on_image(struct sbxd *s, uint64_t generation, int prepared, const st
 	} else if (b->state == SLOT_BOOTING && prepared >= 0) {
 		publish_changed(s); /* the worker finds its slot as it shall be */
 		FAULT_POINT("sbxd.spawn.published");
+		pool_boot_begins(s->pool, now, b->slot, generation);
 		worker_spawn(s, b, prepared);
 		return;
 	}
@@ -78,8 +79,11 @@ static void do_spawn(struct sbxd *s, const struct pool_action *a)
 {
 	const struct pool_box *b = action_box(s, a);
 
-	if (b && mend_saved(s, b))
-		image_need(s, b->spec.image, on_image, a->generation);
+	if (!b || !mend_saved(s, b))
+		return;
+	if (!image_is_ready(s, b->spec.image))
+		pool_boot_waits(s->pool, loop_now(s->loop), a->slot, a->generation);
+	image_need(s, b->spec.image, on_image, a->generation);
 }
 
 static void do_check(struct sbxd *s, const struct pool_action *a)

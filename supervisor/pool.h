@@ -180,6 +180,10 @@ void pool_shutdown(struct pool *p, uint64_t now);
 
 /* ---- events: workers ---- */
 
+/* The image of a box that is to boot is prepared first, which has bounds of its own: its time
+ * begins with pool_boot_begins(). */
+void pool_boot_waits(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen);
+void pool_boot_begins(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen);
 void pool_booted(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen);
 void pool_boot_failed(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, const char *text);
 /* Told before pool_booted(): the box's machine lives on when its worker dies, so that another one

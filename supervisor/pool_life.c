@@ -160,6 +160,24 @@ static void box_ready(
 	pool_scope_advance(p, now, b->scope);
 }
 
+static void limit_boot(struct pool *p, uint32_t slot, uint64_t gen, uint64_t deadline)
+{
+	struct pool_box *b = pool_box_current(p, slot, gen);
+
+	if (b && b->state == SLOT_BOOTING)
+		pool_limit(p, b, deadline);
+}
+
+void pool_boot_waits(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen)
+{
+	limit_boot(p, slot, gen, now + p->rules.boot_timeout + POOL_IMAGE_WAIT);
+}
+
+void pool_boot_begins(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen)
+{
+	limit_boot(p, slot, gen, now + p->rules.boot_timeout);
+}
+
 void pool_booted(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen)
 {
 	struct pool_box *b = pool_box_current(p, slot, gen);

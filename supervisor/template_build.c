@@ -28,31 +28,6 @@ static void end(struct sbxd *s, struct template_making *b, enum api_error error,
 	free(b);
 }
 
-enum api_error template_error(int32_t code)
-{
-	static const struct {
-		int32_t code;
-		enum api_error error;
-	} errors[] = {
-	    {0, API_OK},
-	    {ENOENT, API_NOT_FOUND},
-	    {EBUSY, API_INVALID_STATE},
-	    {EOPNOTSUPP, API_UNSUPPORTED},
-	    {ENOSPC, API_NO_SPACE},
-	    {EDQUOT, API_NO_SPACE},
-	    {ECANCELED, API_SHUTTING_DOWN},
-	    {ENOMEM, API_INTERNAL},
-	    {EMFILE, API_TOO_MANY},
-	    {EAGAIN, API_TOO_MANY},
-	};
-
-	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
-		if (errors[i].code == code)
-			return errors[i].error;
-	}
-	return API_BOOT_FAILED;
-}
-
 static void on_built(
     struct sbxd *s, uint64_t ctx, const struct ctl_done *done, const json_t *result)
 {

@@ -31,9 +31,6 @@ void template_build(struct sbxd *s, const struct pool_spec *spec, const struct t
 /* Nobody with that number waits any more. It is made all the same: it was begun. */
 void template_build_unhook(struct sbxd *s, uint64_t ctx);
 
-/* What a client is told of an order about templates that failed so. */
-enum api_error template_error(int32_t code);
-
 /* Forgets all; nobody is told. */
 void template_builds_free(struct sbxd *s);
 

@@ -11,6 +11,7 @@
 #include "lib/fd.h"
 #include "lib/log.h"
 #include "shm/hist.h"
+#include "supervisor/images.h"
 #include "supervisor/worker_adopt.h"
 #include "supervisor/worker_int.h"
 
@@ -136,9 +137,20 @@ static void on_conn_gone(struct worker *w, struct ctl_msg *m)
 		contract_broken(w, "it closed a connection it was never given");
 }
 
+/* What was prepared for its image is gone: its next box finds it prepared anew. */
+static void image_gone(const struct worker *w)
+{
+	const struct pool_box *b = pool_box_at(w->s->pool, w->slot);
+
+	if (b->state == SLOT_BOOTING)
+		images_renew(w->s, b->spec.image);
+}
+
 static void on_box_died(struct worker *w, struct ctl_msg *m)
 {
 	worker_return_permit(w);
+	if (m->body.failed.code == ESTALE)
+		image_gone(w);
 	log_warn("slot %u: box died: %s", w->slot, m->body.failed.text);
 	pool_box_failed(w->s->pool, loop_now(w->s->loop), w->slot, w->gen, m->body.failed.text);
 }

@@ -67,8 +67,9 @@ enum ctl_type {
 	CTL_CHECKED,  /* struct ctl_failed with code 0 when healthy */
 	CTL_HANDBACK, /* struct ctl_conn, tail: bytes read and not used, fd: the connection */
 	CTL_CONN_GONE, /* struct ctl_conn: the client went, or the worker closed the connection */
-	CTL_BOX_DIED,  /* struct ctl_failed: the transport broke, or a box that boots was killed;
-			  clients are answered, then exit */
+	CTL_BOX_DIED,  /* struct ctl_failed: the transport broke, or a box that boots was killed, or
+			  what was prepared for it is gone (code ESTALE); clients are answered,
+			  then exit */
 	CTL_CLOSED,    /* struct ctl_failed: the box is closed (code 0) or how that failed */
 	CTL_STOPPED,   /* struct ctl_failed: no process is left (code 0) or how that failed */
 	CTL_LEFT,      /* no body, after CTL_BOX_DIED: only what drove the box has died, the box is

@@ -265,11 +265,12 @@ static int boot_up(struct box *b, struct err *err)
 	return 0;
 }
 
-/* Undoes all there is, and says why: a box that was killed has died, and may be tried again. */
+/* Undoes all there is, and says why: a box that was killed, or whose image is to be prepared anew,
+ * has died, and may be tried again. */
 static void boot_fail(struct box *b, const struct err *err)
 {
 	struct ctl_failed failed = {.code = err->code};
-	bool died = err->code == EOWNERDEAD;
+	bool died = err->code == EOWNERDEAD || err->code == ESTALE;
 
 	if (b->handle)
 		(void)box_end_all(b); /* sbxd has the janitor prove it in any case */

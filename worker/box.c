@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/clock.h"
 #include "lib/fault.h"
 #include "lib/fd.h"
 #include "lib/log.h"
@@ -202,6 +203,7 @@ static void box_fill_service(struct box *b)
 	s->report = &b->report;
 	s->ops = &box_service_ops;
 	s->limits = &b->boot.limits;
+	s->check_ns = b->boot.check_timeout_ms * NS_PER_MS;
 	s->token = b->boot.token;
 	s->name = b->boot.box_name;
 	s->env = b->env;

@@ -68,8 +68,8 @@ void exec_end(struct execution *x, enum exec_cause cause)
 	x->cause = cause;
 	loop_timer_clear(x->s->loop, &x->alone);
 	agent_chan_close(&x->chan);
-	INVARIANT(loop_timer_set(x->s->loop, &x->patience, clock_now_ns() + EXEC_PATIENCE_NS,
-		      exec_on_patience) == 0);
+	INVARIANT(loop_timer_set(x->s->loop, &x->patience,
+		      clock_now_ns() + service_patience_ns(x->s), exec_on_patience) == 0);
 }
 
 static void exec_on_timeout(struct loop *loop, struct loop_timer *t)

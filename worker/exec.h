@@ -28,7 +28,6 @@
 #define EXEC_ID_LEN 24U /* "exec-" and 16 hex digits, and their NUL */
 #define EXEC_MESSAGE_LEN 256U
 #define EXEC_STREAMS 2			  /* stdout, stderr */
-#define EXEC_PATIENCE_NS (10 * NS_PER_S)  /* for the guest to end one that it is told to */
 #define EXEC_GRACE_STEP_NS (5 * NS_PER_S) /* from HUP to TERM, and to KILL */
 #define EXEC_DOOMED_NS (10 * NS_PER_S)	  /* for a client that was about to attach */
 

@@ -15,9 +15,6 @@
 #include "worker/files_tar.h"
 #include "worker/tar_in.h"
 
-/* How long the helper may take to clean up after an upload that was broken off. */
-#define UPLOAD_PATIENCE_NS (5 * NS_PER_S)
-
 struct upload {
 	struct op op; /* first */
 	struct files_helper helper;
@@ -167,7 +164,7 @@ static void upload_out_of_patience(struct loop *loop, struct loop_timer *t)
 
 /*
  * The helper is not killed but told that nothing more comes: it removes what it has begun, and
- * ends.
+ * ends. Half of the patience is for that.
  */
 static void upload_abandon(struct op *op)
 {
@@ -176,8 +173,9 @@ static void upload_abandon(struct op *op)
 	if (!u->ended)
 		agent_chan_eof(&op->chan);
 	u->ended = true;
-	INVARIANT(loop_timer_set(op->s->loop, &op->patience, clock_now_ns() + UPLOAD_PATIENCE_NS,
-		      upload_out_of_patience) == 0);
+	INVARIANT(
+	    loop_timer_set(op->s->loop, &op->patience,
+		clock_now_ns() + service_patience_ns(op->s) / 2, upload_out_of_patience) == 0);
 }
 
 static void upload_free(struct op *op)

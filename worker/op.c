@@ -85,8 +85,8 @@ void op_close_chan(struct op *op)
 	if (!op->chan.link || op->chan.closing)
 		return;
 	agent_chan_close(&op->chan);
-	INVARIANT(loop_timer_set(op->s->loop, &op->patience, clock_now_ns() + OP_PATIENCE_NS,
-		      op_out_of_patience) == 0);
+	INVARIANT(loop_timer_set(op->s->loop, &op->patience,
+		      clock_now_ns() + service_patience_ns(op->s), op_out_of_patience) == 0);
 }
 
 /* The channel goes as when the client had gone. */

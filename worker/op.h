@@ -89,7 +89,7 @@ void op_free(struct op *op);
 /* The connection lets go of it; see abandon(). */
 void op_abandon(struct op *op);
 
-/* Has the guest end it; a guest that does not within OP_PATIENCE_NS is broken. */
+/* Has the guest end it; a guest that does not within service_patience_ns() is broken. */
 void op_close_chan(struct op *op);
 
 /*
@@ -97,7 +97,5 @@ void op_close_chan(struct op *op);
  * is ended, its client told. Not while that has something to send, or to take.
  */
 void op_beat(struct service *s);
-
-#define OP_PATIENCE_NS (10 * NS_PER_S)
 
 #endif

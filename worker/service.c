@@ -7,9 +7,13 @@
 #include <malloc.h>
 #include <sys/mman.h>
 
+#include "lib/clock.h"
 #include "worker/conn.h"
 #include "worker/exec.h"
 #include "worker/op.h"
+
+#define PATIENCE_CHECKS 2 /* times health_check_timeout, */
+#define PATIENCE_MIN_NS (10 * NS_PER_S)
 
 /* An operation ends because its box is gone. */
 static void service_lose_op(struct op *op, enum api_error e, const char *message)
@@ -50,6 +54,13 @@ bool service_keep(struct service *s, size_t n)
 		return false;
 	s->buffered += n;
 	return true;
+}
+
+uint64_t service_patience_ns(const struct service *s)
+{
+	uint64_t slow = PATIENCE_CHECKS * s->check_ns;
+
+	return slow > PATIENCE_MIN_NS ? slow : PATIENCE_MIN_NS;
 }
 
 void service_rest(struct service *s)

@@ -62,6 +62,7 @@ struct service {
 	size_t env_len;
 	const char *default_cwd;  /* of a command that names none; "": the guest's default */
 	const char *default_user; /* likewise */
+	uint64_t check_ns;	  /* a healthy box may take so long to answer */
 	enum service_state state;
 	bool resting;	  /* the box is stopped: a request on a connection that we have is for sbxd,
 			     which starts the box by handing it over */
@@ -89,6 +90,12 @@ bool service_keep(struct service *s, size_t n);
 /* The box is being stopped: requests that are not complete are refused, idle connections handed
  * back. What runs ends by itself. */
 void service_rest(struct service *s);
+
+/*
+ * How long the guest may take to end what it is told to end; after that it is broken. Where boxes
+ * may be slow to answer (emulated ones, a busy host), they may be slow to end things, too.
+ */
+uint64_t service_patience_ns(const struct service *s);
 
 /* Gives memory back that is not needed while nothing happens. */
 void service_trim(struct service *s);

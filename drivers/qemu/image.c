@@ -1,5 +1,5 @@
-/* image: disks of root directories. Janitor, and a worker whose disk is gone; what is half done is
- * not found again. */
+/* image: disks of root directories. Made by the janitor and `sbx-worker image`, opened by workers;
+ * what is half done is not found again. */
 #include "drivers/qemu/image.h"
 
 #include <errno.h>
@@ -205,23 +205,28 @@ int image_make_disk(
 	return rc;
 }
 
-int image_open_disk(
+int image_open_disk(const struct qemu_plan *plan, uint64_t deadline_ns, struct err *err)
+{
+	FD_SCOPED int fd = open(plan->disk, O_RDONLY | O_CLOEXEC);
+	int rc = fd < 0 ? -errno : store_hold(fd, plan->disk, deadline_ns);
+
+	if (rc == -ENOENT || rc == -EIDRM) /* it was in nobody's use, and made room */
+		return err_set(err, ESTALE, "the image's disk %s is gone", plan->disk);
+	if (rc < 0)
+		return err_sys(err, -rc, "read the image's disk %s", plan->disk);
+	store_touch(plan->disk);
+	return fd_take(&fd);
+}
+
+int image_need_disk(
     const struct driver_site *site, struct qemu_plan *plan, uint64_t deadline_ns, struct err *err)
 {
-	for (int i = 0; i < TRIES; i++) {
-		FD_SCOPED int fd = open(plan->disk, O_RDONLY | O_CLOEXEC);
-		int rc = fd < 0 ? -errno : store_hold(fd, plan->disk, deadline_ns);
+	int rc = image_open_disk(plan, deadline_ns, err);
 
-		if (rc == 0) {
-			store_touch(plan->disk);
-			return fd_take(&fd);
-		}
-		if (rc == -ENOENT || rc == -EIDRM) /* it was in nobody's use, and made room */
-			rc = image_make_disk(site, plan, deadline_ns, err);
-		else
-			(void)err_sys(err, -rc, "read the image's disk %s", plan->disk);
-		if (rc < 0)
-			return rc;
+	for (int i = 0; rc == -ESTALE && i < TRIES; i++) {
+		rc = image_make_disk(site, plan, deadline_ns, err);
+		if (rc == 0)
+			rc = image_open_disk(plan, deadline_ns, err);
 	}
-	return err_set(err, EIO, "the image's disk %s does not stay", plan->disk);
+	return rc;
 }

@@ -1,5 +1,5 @@
 /*
- * image: what a box is made of, as a disk that machines share. Janitor and worker.
+ * image: what a box is made of, as a disk that machines share. Janitor, worker, `sbx-worker image`.
  */
 #ifndef SBXD_DRIVERS_QEMU_IMAGE_H
 #define SBXD_DRIVERS_QEMU_IMAGE_H
@@ -24,9 +24,12 @@ int image_disk_path(
 int image_make_disk(
     const struct driver_site *site, struct qemu_plan *plan, uint64_t deadline_ns, struct err *err);
 
-/* Opens plan->disk for a machine, which keeps it in the store; makes it anew when it went from
- * there. fd (the caller's) or -errno with *err. */
-int image_open_disk(
+/* Opens plan->disk for a machine, which keeps it in the store. fd (the caller's), -ESTALE with
+ * *err: it went from there; or -errno with *err. */
+int image_open_disk(const struct qemu_plan *plan, uint64_t deadline_ns, struct err *err);
+
+/* The same, but one that went is made anew, which may take minutes. */
+int image_need_disk(
     const struct driver_site *site, struct qemu_plan *plan, uint64_t deadline_ns, struct err *err);
 
 #endif

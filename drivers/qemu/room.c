@@ -48,6 +48,22 @@ static uint64_t less(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
+/* What machines have. */
+static int held_bytes(const struct driver_site *site, uint64_t *out)
+{
+	struct store_census c = {0};
+	uint64_t held = 0;
+	int rc = store_census_take(site, &c);
+
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; i < c.count; i++)
+		held += c.items[i].holders ? c.items[i].bytes : 0;
+	store_census_free(&c);
+	*out = held;
+	return 0;
+}
+
 int room_make(const struct driver_site *site, uint64_t limit, uint64_t need, struct err *err)
 {
 	uint64_t images = 0;
@@ -58,6 +74,9 @@ int room_make(const struct driver_site *site, uint64_t limit, uint64_t need, str
 		return 0;
 	rc = image_store_bytes(site->state_dir, &images);
 	if (rc == 0)
+		rc = held_bytes(site, &left);
+	/* Nothing goes for what has no room even then. */
+	if (rc == 0 && left + need <= limit)
 		rc = store_make_room(site, less(limit, images + need), &left);
 	if (rc < 0)
 		return err_sys(err, -rc, "make room in the state directory");

@@ -198,7 +198,7 @@ static int start_alone(struct start *s, struct machine_spec *m, struct err *err)
 
 static int start_run(struct start *s, struct err *err)
 {
-	FD_SCOPED int disk = image_open_disk(s->site, s->plan, s->spec->deadline_ns, err);
+	FD_SCOPED int disk = image_open_disk(s->plan, s->spec->deadline_ns, err);
 	struct machine_spec m = {
 	    .plan = s->plan,
 	    .memory_mib = machine_memory_mib(s->spec),

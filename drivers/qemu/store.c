@@ -19,7 +19,8 @@
 
 #define LOCK_TRY_MS 5
 
-static const char *const kinds[] = {"kernel-", "modules-", "image-", "template-", "trial-"};
+static const char *const kinds[] = {
+    "kernel-", "modules-", "image-", "template-", "trial-", "size-"};
 
 void store_key(const uint8_t digest[DIGEST_LEN], char out[STORE_KEY])
 {

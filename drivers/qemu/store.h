@@ -10,6 +10,7 @@
  *   modules-KEY    its modules, as part of an initial file system
  *   image-KEY      a root directory as a read-only file system
  *   template-KEY/  see template.h
+ *   size-KEY       see template_size.h
  *   KEY.lock       held by whoever makes one of that key
  *   KEY.new        being made, or left by who died of it: removed by who makes it next
  *

@@ -22,6 +22,7 @@
 #include "drivers/qemu/site.h"
 #include "drivers/qemu/talk.h"
 #include "drivers/qemu/template_about.h"
+#include "drivers/qemu/template_size.h"
 #include "lib/clock.h"
 #include "lib/fault.h"
 #include "lib/fd.h"
@@ -260,13 +261,18 @@ int template_make(const struct driver_site *site, const struct qemu_plan *plan,
     const struct template_parts *parts, const uint8_t digest[DIGEST_LEN],
     const struct driver_spec *spec, uid_t base, struct store_entry *e, struct err *err)
 {
-	/* Where nothing more fits, it is not worth the boot. */
-	int rc = room_make(site, plan->cache_bytes, 1, err);
+	uint64_t size = template_size_read(site, digest);
+	/* What does not fit is not worth the boot. */
+	int rc = room_make(site, plan->cache_bytes, size ? size : 1, err);
 
 	if (rc == 0)
 		rc = make_at(plan, parts, digest, spec, base, e, err);
-	if (rc == 0)
-		rc = room_make(site, plan->cache_bytes, store_bytes(e->new_path), err);
+	if (rc == 0) {
+		size = store_bytes(e->new_path);
+		rc = room_make(site, plan->cache_bytes, size, err);
+		if (rc == -EDQUOT)
+			template_size_note(site, digest, size);
+	}
 	if (rc == 0)
 		return store_keep(e, err);
 	store_give_up(e);

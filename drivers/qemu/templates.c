@@ -32,7 +32,7 @@ static int build_with(const struct driver_site *site, const struct driver_spec *
 	if (!(plan->flags & QEMU_F_TEMPLATES))
 		return err_set(err, EOPNOTSUPP, "qemu.templates is false: each box boots");
 	driver_progress(spec, "preparing", 0, 0);
-	disk = image_open_disk(site, plan, spec->deadline_ns, err);
+	disk = image_need_disk(site, plan, spec->deadline_ns, err);
 	if (disk < 0)
 		return disk;
 	rc = template_get(site, plan, spec, base, &t, err);

@@ -19,6 +19,7 @@ class Namespace:
     isolation = "namespace"
     slow = 1  # what takes long is done so many times less often
     patience = 1  # how many times slower boots and commands may be, where a test has its times short
+    own_kernel = False  # a box has one: processes in it are none of the host's
     apart = {}  # tests that are not for it, a module, a class or a test each, and why
 
     def settings(self):
@@ -37,6 +38,7 @@ class Qemu(Namespace):
     isolation = "microvm-tcg"
     slow = 5
     patience = 10
+    own_kernel = True
     apart = micro_vm.APART
 
     def __init__(self):

@@ -180,6 +180,18 @@ class Daemon:
             raise AssertionError(f"{command!r}: {r}")
         return r["stdout"]
 
+    def inside(self, box, name):
+        """Processes in the box that were started under that name: pids of the host, or of the box's own kernel."""
+        if backends.current.own_kernel:
+            return [int(p) for p in self.sh(box, f"grep -lsxz '{name[:-1]}[{name[-1]}]' /proc/[0-9]*/cmdline | cut -d/ -f3").split()]
+        return [p for p in descendants(self.inspect(box)["box_pid"]) if proc_says(p, "cmdline", f"^{name}\\0")]
+
+    def status_inside(self, box, pid):
+        """What the kernel says of a process in the box, whose pid is as of inside(); 1 is PID 1."""
+        if backends.current.own_kernel:
+            return self.sh(box, f"cat /proc/{pid}/status")
+        return slurp(f"/proc/{self.inspect(box)['box_pid'] if pid == 1 else pid}/status")
+
     def read(self, box, path, **kw):
         return self.get(f"/v1/boxes/{box}/fs/read?path={path}", **kw)
 

@@ -289,7 +289,8 @@ class StartStop(BoxesTest):
     def test_stop_ends_every_process(self):
         b = self.make()["box_id"]
         self.d.sh(b, "(setsid sleep 4711 >/dev/null 2>&1 &); nohup sleep 4712 >/dev/null 2>&1 &")
-        polite = self.busy(b, "trap 'echo bye; exit 3' TERM; while :; do sleep 0.01; done")
+        polite = self.busy(b, "trap 'echo bye; exit 3' TERM; touch /tmp/polite; while :; do sleep 0.01; done")
+        wait_for("it to be polite", lambda: self.d.read(b, "/tmp/polite").status == 200)
         self.stop(b)
         reply = polite()
         self.assertEqual((reply["exit_code"], reply["stdout"]), (3, "bye\n"))

@@ -5,6 +5,7 @@ import signal
 import threading
 import unittest
 
+import backends
 from executions import ExecTest
 from harness import BOUND, wait_for
 from ws import BINARY, PING, Refused, Socket
@@ -251,7 +252,8 @@ class Ends(ExecTest):
 
 
 class Alone(ExecTest):
-    config = "replicas: 50\nlimits: {execution_detach_grace: 0.3, execution_keep_seconds: 0.3, box_executions: 3}\n"
+    grace = 0.3 * backends.current.patience
+    config = f"replicas: 50\nlimits: {{execution_detach_grace: {grace}, execution_keep_seconds: 0.3, box_executions: 3}}\n"
 
     def test_grace_ends_it_with_hup(self):
         e = self.sh("trap 'echo hup >/tmp/hup; exit 9' HUP; while :; do sleep 0.01; done")
@@ -267,7 +269,7 @@ class Alone(ExecTest):
         self.assertEqual(self.processes("^cat "), 0)
 
     def test_attached_it_is_not_ended(self):
-        a = self.begin_sh("sleep 1; echo on")
+        a = self.begin_sh(f"sleep {3 * self.grace}; echo on")
         self.assertEqual((a.finish(), a.stdout), (0, b"on\n"))
 
     def test_limit(self):

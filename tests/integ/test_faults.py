@@ -101,8 +101,10 @@ class GuestEndsAtOnce(unittest.TestCase):
                 harness.BUILD = real
             r = d.post("/v1/acquire", {"user_id": "u", "thread_id": "t"})
             self.assertEqual((r.status, r.reason), (502, "boot_failed"))
-            self.assertIn("the guest agent ended", r.json["error"]["message"])
-            self.assertEqual(d.pool()["counters"]["boots"], 3)
+            # The kernel of a machine says why: that comes of what it is made of, and is not tried again.
+            said, boots = ("Kernel panic", 1) if backends.current.own_kernel else ("the guest agent ended", 3)
+            self.assertIn(said, r.json["error"]["message"])
+            self.assertEqual(d.pool()["counters"]["boots"], boots)
             wait_for("no box to be left", lambda: d.pool()["boxes"] == 0)
             self.assertEqual((d.stop(), d.remains()), (0, []))
             d.remove()

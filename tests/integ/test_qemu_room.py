@@ -7,14 +7,23 @@ import unittest
 
 import images
 import micro_vm
-from harness import wait_for
+from harness import Fault, wait_for
 from templates import BUILD, TemplatesTest, busybox_root
 
 MIB = 1 << 20
+BOOTED = Fault("room-booted")
+
+
+def acquire(d, thread):
+    r = d.post("/v1/acquire", {"user_id": "u", "thread_id": thread, "wait_seconds": BUILD}, timeout=BUILD)
+    assert r.status == 200, r
+    return r.json["box_id"]
 
 
 @micro_vm.needs_vm
 class Room(TemplatesTest):
+    env = {"SBX_FAULT": f"worker/driver.qemu.template.booted=pass@{BOOTED.path}"}
+
     def limit(self, mib):
         """The same store under another bound."""
         self.assertEqual(self.d.stop(), 0)
@@ -48,13 +57,14 @@ class Room(TemplatesTest):
         self.assertEqual(self.store(), held, "it has a machine, and stays")
         self.assertEqual(self.half_made(), [])
 
-        # A box does not depend on it.
-        r = self.d.post("/v1/acquire", {"user_id": "u", "thread_id": "other", "wait_seconds": BUILD}, timeout=BUILD)
-        self.assertEqual(r.status, 200, r)
-        other = r.json["box_id"]
-        for b in (box.json["box_id"], other):
+        # A box does not depend on it; only the first one finds out that there is no room.
+        for thread, made in (("first", True), ("second", False)):
+            BOOTED.arm()
+            b = acquire(self.d, thread)
+            self.assertEqual(BOOTED.hit(), made, thread)
             self.assertEqual(self.d.sh(b, "echo up"), "up\n")
-        self.assertIn("for want of room for its template", self.d.log())
+        self.assertEqual(self.d.sh(box.json["box_id"], "echo up"), "up\n")
+        self.assertEqual(self.d.log().count("for want of room for its template"), 2)
         self.assertEqual(self.store(), held)
 
         # Whose machine is gone makes room, also when the bound is another one at a start.
@@ -78,6 +88,37 @@ class Room(TemplatesTest):
         self.assertIn(f"oci:{layout}", {i["reference"].removesuffix(":latest") for i in self.d.get("/v1/images").json["images"]})
         self.assertEqual(self.d.request("POST", "/v1/images/prune", {}).status, 200)
         self.limit(0)
+
+
+@micro_vm.needs_vm
+class Went(TemplatesTest):
+    """A disk that nobody had, and that made room, is made anew before the next box of its image, and not while that boots."""
+
+    env = {"SBX_FAULT": "worker/driver.qemu.prepare.image=hang"}
+
+    def went(self):
+        """As when another service with this store needs the room."""
+        disks = self.store("image")
+        self.assertNotEqual(disks, [])
+        for key in disks:
+            os.unlink(self.path("image-" + key))
+        return disks
+
+    def test_a_box(self):
+        acquire(self.d, "first")
+        self.end_boxes()
+        disks = self.went()
+        self.assertEqual(self.d.sh(acquire(self.d, "next"), "echo up"), "up\n")
+        self.assertEqual(self.store("image"), disks)
+        self.assertIn("is gone", self.d.log())
+        self.assertEqual(self.d.pool()["counters"]["boot_failures"], 0)
+
+    def test_a_template(self):
+        key = self.build()["key"]
+        self.assertEqual(self.remove(key).status, 200)
+        disks = self.went()
+        self.assertEqual(self.build()["key"], key)
+        self.assertEqual(self.store("image"), disks)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import subprocess
 import threading
 import unittest
 
+import backends
 from harness import (BOUND, IS_ROOT, Census, Daemon, DaemonTest, Fault, in_threads, open_files, slurp, start_time, wait_for)
 from images import DIR, FILE, HARD, LINK, Image, ImagesTest, base, layer
 
@@ -160,6 +161,8 @@ class Rows(DaemonTest):
         self.assertGreaterEqual(len(census.alive()), 2 + 2 * len(boxes))
         for pid in census.alive():
             status = slurp(f"/proc/{pid}/status")
+            if backends.current.own_kernel and status.startswith("Name:\tqemu-system"):
+                continue  # it may not fork
             self.assertEqual(re.search(r"^Threads:\s+(\d+)$", status, re.M)[1], "1", status)
 
     def test_row_20_what_a_dead_daemon_left_is_adopted_or_reaped(self):
@@ -216,7 +219,7 @@ class Cleanup(DaemonTest):
         self.d.sh(box["box_id"], "(setsid sleep 5000 >/dev/null 2>&1 &)")
         census = Census()
         census.add(box["pid"])
-        self.assertGreaterEqual(len(census.seen), 3)
+        self.assertGreaterEqual(len(census.seen), 2 if backends.current.own_kernel else 3)
         return box, census
 
     def remove(self, box):
@@ -327,15 +330,25 @@ def start_with_pid(pid):
 class RecycledPids(DaemonTest):
     config = "replicas: 50\n"
 
+    def make_pids_scarce(self, box):
+        line = "echo 400 > /proc/sys/kernel/pid_max"
+        if backends.current.own_kernel:
+            self.d.sh(box, line)
+            return
+        inside = ["nsenter", "-t", str(self.d.inspect(box)["box_pid"]), "-p", "sh", "-c"]
+        if subprocess.run([*inside, line], stderr=subprocess.DEVNULL).returncode != 0 \
+                or slurp("/proc/sys/kernel/pid_max").strip() == "400":
+            self.skipTest("this kernel has one pid_max for all")
+
     @unittest.skipUnless(IS_ROOT, "makes pids scarce")
     def test_row_07_a_recycled_pid_is_never_hit(self):
         box = self.d.acquire("row", "7")["box_id"]
-        inside = ["nsenter", "-t", str(self.d.inspect(box)["box_pid"]), "-p", "sh", "-c"]
-        if subprocess.run([*inside, "echo 400 > /proc/sys/kernel/pid_max"], stderr=subprocess.DEVNULL).returncode != 0 \
-                or slurp("/proc/sys/kernel/pid_max").strip() == "400":
-            self.skipTest("this kernel has one pid_max for all")
+        self.make_pids_scarce(box)
         stop = threading.Event()
         pids = []
+
+        def wraps():
+            return sum(b < a for a, b in zip(pids, pids[1:]))
 
         def innocents():
             while not stop.is_set():
@@ -345,16 +358,18 @@ class RecycledPids(DaemonTest):
 
         def killed(i):
             try:
-                for _ in range(40):
+                n = 0
+                while n < 40 // backends.current.slow or (n < 400 and wraps() <= 2):
                     r = self.d.run(box, "sleep 1000 & sleep 1000 & sleep 1000", timeout_seconds=0.01)
                     self.assertTrue(r["timed_out"], r)
+                    n += 1
             finally:
                 if i == 0:
                     stop.set()
 
         in_threads(6, lambda i: killed(i) if i < 3 else innocents())
         self.assertLess(max(pids), 400)
-        self.assertGreater(sum(b < a for a, b in zip(pids, pids[1:])), 2, "pids have been given again and again")
+        self.assertGreater(wraps(), 2, "pids have been given again and again")
         self.assertEqual(self.d.sh(box, "pgrep -c sleep || true"), "0\n")
 
 

@@ -40,11 +40,11 @@ static uint32_t check_leases(struct sim *s, const struct pool_box *b)
 /* ---- time ---- */
 
 /* The longest wait in a state for one thing to happen. */
-static uint64_t patience(const struct sim *s, uint32_t state)
+static uint64_t patience(const struct sim *s, const struct pool_box *b)
 {
-	switch (state) {
+	switch (b->state) {
 	case SLOT_BOOTING:
-		return s->rules.boot_timeout;
+		return s->rules.boot_timeout + (s->images[b->slot].pending ? POOL_IMAGE_WAIT : 0);
 	case SLOT_CHECKING:
 		return s->rules.check_timeout;
 	case SLOT_CLOSING:
@@ -68,7 +68,7 @@ static void check_idle(struct sim *s, uint32_t slot, uint64_t since, uint64_t li
 
 static void check_time(struct sim *s, const struct pool_box *b)
 {
-	uint64_t limit = patience(s, b->state);
+	uint64_t limit = patience(s, b);
 
 	if (limit != CLOCK_NEVER) {
 		SIM_CHECK(s, b->deadline >= pool_deadline(s->pool) && b->deadline != CLOCK_NEVER,

@@ -87,6 +87,7 @@ void sim_image_ready(struct sim *s, uint32_t slot, bool ok)
 	gen = b->generation;
 	sim_note(s, "image", slot, gen, 0, ok ? "ready" : "cannot be had");
 	if (b->state == SLOT_BOOTING && ok) {
+		pool_boot_begins(s->pool, s->now, slot, gen);
 		spawn_worker(s, b);
 		return;
 	}
@@ -119,6 +120,8 @@ static void do_spawn(struct sim *s, const struct pool_action *a)
 	s->images[a->slot] = (struct sim_pending){.pending = true, .generation = a->generation};
 	if (s->quiet || !sim_chance(s, 20))
 		sim_image_ready(s, a->slot, s->quiet || !sim_rarely(s, 10));
+	else
+		pool_boot_waits(s->pool, s->now, a->slot, a->generation);
 }
 
 /* ---- ending ---- */

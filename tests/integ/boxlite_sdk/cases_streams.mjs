@@ -1,6 +1,6 @@
 // Output: all of it, each stream its own, in order, when it comes; many commands at once.
 
-import { assert, drain, finish, heard, out, run, sh, start, withBox } from "./kit.mjs";
+import { assert, drain, finish, heard, out, PATIENCE, run, sh, start, withBox } from "./kit.mjs";
 
 const lines = (n, word = "") => Array.from({ length: n }, (_, i) => `${word}${i + 1}\n`).join("");
 
@@ -83,11 +83,13 @@ async function characters_are_whole() {
 
 async function a_character_in_two_writes() {
   await withBox(async (box) => {
-    const script = "printf 'a\\303'; printf 'e\\342\\230' >&2; read x; printf '\\251z'; printf '\\203' >&2";
+    // sbxd waits 100 ms for the rest of a character: where that is no time for a round trip, there is none.
+    const between = PATIENCE > 1 ? "" : "read x; ";
+    const script = `printf 'a\\303'; printf 'e\\342\\230' >&2; ${between}printf '\\251z'; printf '\\203' >&2`;
     const command = await start(box, ["sh", "-c", script]);
     const [stdout, stderr] = await Promise.all([command.stdout(), command.stderr()]);
     const before = [await heard(stdout, "a"), await heard(stderr, "e")];
-    await (await command.stdin()).writeString("\n");
+    if (between) await (await command.stdin()).writeString("\n");
     assert.equal(before[0] + (await drain(stdout)), "aéz");
     assert.equal(before[1] + (await drain(stderr)), "e☃");
   });

@@ -19,6 +19,7 @@
 
 #include "drivers/qemu/room.h"
 #include "drivers/qemu/store.h"
+#include "drivers/qemu/template_size.h"
 #include "drivers/record.h"
 #include "lib/clock.h"
 #include "lib/fd.h"
@@ -291,6 +292,25 @@ static void test_room_is_made_or_refused(void **state)
 	assert_int_equal(room_make(&s->site, 7 * MIB, 4 * MIB, &s->err), -EDQUOT);
 	assert_non_null(strstr(s->err.text, "4 MiB have no room in images.cache_mib (7)"));
 	assert_true(is_there(s, "image-aa"));
+	/* Nothing goes for what has no room even then. */
+	put_template(s, "template-bb", 1);
+	assert_int_equal(room_make(&s->site, 7 * MIB, 4 * MIB, &s->err), -EDQUOT);
+	assert_true(is_there(s, "template-bb"));
+}
+
+static void test_what_had_no_room_is_known(void **state)
+{
+	struct shelf *s = *state;
+	const uint8_t digest[DIGEST_LEN] = {1, 2, 3};
+	const uint8_t other[DIGEST_LEN] = {1, 2, 4};
+
+	assert_int_equal(template_size_read(&s->site, digest), 0);
+	template_size_note(&s->site, digest, 123456789);
+	template_size_note(&s->site, digest, 12345678901);
+	assert_int_equal(template_size_read(&s->site, digest), 12345678901);
+	template_size_note(&s->site, digest, 5); /* no digit of another number stays */
+	assert_int_equal(template_size_read(&s->site, digest), 5);
+	assert_int_equal(template_size_read(&s->site, other), 0);
 }
 
 static void test_the_limit_is_the_configured_one(void **state)
@@ -316,6 +336,7 @@ int main(void)
 	    TEST(test_what_a_machine_has_stays),
 	    TEST(test_a_sweep_leaves_what_a_machine_has),
 	    TEST(test_room_is_made_or_refused),
+	    TEST(test_what_had_no_room_is_known),
 	    TEST(test_the_limit_is_the_configured_one),
 	};
 

@@ -243,6 +243,38 @@ static void test_there_is_a_limit(void **state)
 	assert_false(image_is_ready(s, "image-1"));
 }
 
+/* Who is told that one is ready needs another, for which only this one could make room. */
+static void one_more(
+    struct sbxd *s, uint64_t ctx, int prepared, const struct ctl_done *done, enum api_error error)
+{
+	struct answer *a = (struct answer *)(uintptr_t)ctx;
+
+	need(s, "one-more", &a[1]);
+	on_ready(s, ctx, prepared, done, error);
+}
+
+static void test_who_is_told_does_not_end_it_for_the_others(void **state)
+{
+	struct sbxd *s = *state;
+	struct answer first[2] = {0};
+	struct answer second;
+	struct answer a;
+	char image[24];
+
+	image_need(s, "image-0", one_more, (uint64_t)(uintptr_t)first);
+	need(s, "image-0", &second);
+	for (int i = 1; i < 64; i++) {
+		(void)snprintf(image, sizeof(image), "image-%d", i);
+		need(s, image, &a);
+	}
+	stage_until(s, first[0].calls);
+	assert_prepared(&first[0], "image-0");
+	assert_prepared(&second, "image-0");
+	assert_int_equal(first[1].calls, 1);
+	assert_int_equal(first[1].done.code, EMFILE);
+	stage_until(s, a.calls);
+}
+
 static void test_the_end_calls_nobody(void **state)
 {
 	struct sbxd *s = *state;
@@ -271,6 +303,7 @@ int main(int argc, char **argv)
 	    staged(test_it_is_not_tried_for_ever),
 	    staged(test_a_janitor_that_cannot_be_started),
 	    staged(test_there_is_a_limit),
+	    staged(test_who_is_told_does_not_end_it_for_the_others),
 	    staged(test_the_end_calls_nobody),
 	};
 

@@ -5,6 +5,8 @@
 /* Every event a worker or the janitor can cause, about (slot, gen). */
 static void tell_everything(struct rig *r, uint32_t slot, uint64_t gen)
 {
+	pool_boot_waits(r->pool, r->now, slot, gen);
+	pool_boot_begins(r->pool, r->now, slot, gen);
 	pool_booted(r->pool, r->now, slot, gen);
 	pool_boot_failed(r->pool, r->now, slot, gen, "stale");
 	pool_checked(r->pool, r->now, slot, gen, true, "");
@@ -72,6 +74,8 @@ static void test_events_out_of_place_are_ignored(void **state)
 		const struct pool_box *b = pool_box_at(r->pool, slot);
 
 		if (b->state != SLOT_BOOTING) {
+			pool_boot_waits(r->pool, r->now, slot, b->generation);
+			pool_boot_begins(r->pool, r->now, slot, b->generation);
 			pool_booted(r->pool, r->now, slot, b->generation);
 			pool_boot_failed(r->pool, r->now, slot, b->generation, "stale");
 		}

@@ -134,7 +134,48 @@ static void test_a_boot_that_takes_too_long(void **state)
 	assert_state(r, "t", SLOT_FREE);
 }
 
-/* The time that is limited is the boot's own, without the wait for its permit. */
+/* A box whose image is prepared before its worker is started. */
+static uint64_t acquire_unprepared(struct rig *r)
+{
+	struct pool_rules rules = rig_rules;
+	uint64_t req;
+
+	rules.acquire_timeout = 1000 * NS_PER_S;
+	rig_use(r, &rules);
+	r->held = HOLD(POOL_SPAWN);
+	req = rig_acquire(r, "t");
+	pool_boot_waits(r->pool, r->now, 0, rig_box(r, "t")->generation);
+	return req;
+}
+
+/* The time that is limited is the boot's own, without the wait for its image, */
+static void test_waiting_for_an_image_is_no_boot(void **state)
+{
+	struct rig *r = *state;
+	uint64_t req = acquire_unprepared(r);
+
+	rig_pass(r, POOL_IMAGE_WAIT / 2);
+	assert_outcome(r, req, WAITING);
+	pool_boot_begins(r->pool, r->now, 0, rig_box(r, "t")->generation);
+	rig_pass(r, 30 * NS_PER_S - 1);
+	assert_outcome(r, req, WAITING);
+	rig_pass(r, 1);
+	assert_outcome(r, req, REFUSED(API_BOOT_FAILED));
+}
+
+/* which has an end, too, */
+static void test_waiting_for_an_image_ends(void **state)
+{
+	struct rig *r = *state;
+	uint64_t req = acquire_unprepared(r);
+
+	rig_pass(r, POOL_IMAGE_WAIT + 30 * NS_PER_S - 1);
+	assert_outcome(r, req, WAITING);
+	rig_pass(r, 1);
+	assert_outcome(r, req, REFUSED(API_BOOT_FAILED));
+}
+
+/* and without the wait for its permit. */
 static void test_waiting_for_a_permit_is_no_boot(void **state)
 {
 	struct rig *r = *state;
@@ -282,6 +323,8 @@ int main(void)
 	    rig_test(test_active_boxes_may_idle_unless_told),
 	    rig_test(test_an_idle_active_box_is_closed),
 	    rig_test(test_a_boot_that_takes_too_long),
+	    rig_test(test_waiting_for_an_image_is_no_boot),
+	    rig_test(test_waiting_for_an_image_ends),
 	    rig_test(test_waiting_for_a_permit_is_no_boot),
 	    rig_test(test_a_worker_that_does_not_close_is_killed),
 	    rig_test(test_a_worker_that_cannot_be_killed_is_quarantined),

@@ -222,6 +222,26 @@ static void test_for_ever(void **state)
 	h_expect(h, "\"removed\":1");
 }
 
+/* Twice what a health check has, and ten seconds at least. */
+static void test_the_time_to_end(void **state)
+{
+	struct harness *h = *state;
+	struct op *op;
+	uint64_t now = clock_now_ns();
+	uint32_t id;
+
+	assert_int_equal(service_patience_ns(&h->s), 10 * NS_PER_S);
+	h->s.check_ns = 5 * NS_PER_S;
+	assert_int_equal(service_patience_ns(&h->s), 10 * NS_PER_S);
+	h->s.check_ns = 600 * NS_PER_S;
+	h_request(h, "GET", "fs/stat?path=/x", "", "");
+	id = guest_expect(h, AGENT_PATH);
+	op = LIST_FIRST(&h->s.ops_running);
+	beat(h, STALL_BEATS + 2);
+	assert_in_range(op->patience.at, now + 1200 * NS_PER_S, clock_now_ns() + 1200 * NS_PER_S);
+	expect_timeout(h, id);
+}
+
 #define STALL_TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, h_teardown)
 
 int main(void)
@@ -237,6 +257,7 @@ int main(void)
 	    STALL_TEST(test_a_command_that_does_not_begin),
 	    STALL_TEST(test_a_command_that_is_silent),
 	    STALL_TEST(test_for_ever),
+	    STALL_TEST(test_the_time_to_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
