@@ -164,15 +164,16 @@ MUTANTS = [
 
     # ---- boxes on their way out ----
     ("a skipped repair: a dead worker's slot is free at once", "pool_life.c",
-     "\t} else {\n\t\t(void)pool_act(p, POOL_CLEAN, b);\n\t\tpool_limit(p, b, now + POOL_CLEAN_WAIT);\n",
-     "\t} else {\n\t\tpool_cleaned(p, now, slot, gen, true, \"\");\n\t\treturn;\n"),
+     "\t\tb->flags &= ~(SLOT_FLAG_SAVED | SLOT_FLAG_FAILED);\n\t\t(void)pool_act(p, POOL_CLEAN, b);\n"
+     "\t\tpool_limit(p, b, now + POOL_CLEAN_WAIT);\n",
+     "\t\tpool_cleaned(p, now, slot, gen, true, \"\");\n\t\treturn;\n"),
     ("a skipped repair: a slot whose cleanup failed is used again", "pool_life.c",
      "\tif (!ok) {\n\t\tpool_quarantine(p, now, b, text);", "\tif (!ok && !text) {\n\t\tpool_quarantine(p, now, b, text);"),
     ("a slot is cleaned while its worker lives", "pool_life.c",
      "\tif (!b->has_worker) {\n\t\t(void)pool_act(p, POOL_CLEAN, b);",
      "\tif (b->has_worker) {\n\t\t(void)pool_act(p, POOL_CLEAN, b);"),
     ("a box that does not close is not killed", "pool_timers.c",
-     "\t\tpool_kill_box(p, now, b, \"did not close in time\");",
+     "\t\tpool_kill_and_save(p, now, b, \"did not close in time\");",
      "\t\tpool_limit(p, b, now + p->rules.close_grace);"),
     ("a boot without end", "pool_room.c",
      "\tpool_limit(p, b, now + p->rules.boot_timeout);\n", ""),

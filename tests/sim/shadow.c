@@ -80,6 +80,7 @@ void sim_shadow_restart(struct sim *s, uint32_t slot, bool has_worker)
 	    .rest = r->flags & SLOT_FLAGS_REST,
 	    .stop_due = CLOCK_NEVER,
 	    .since = s->now,
+	    .late = state == SLOT_CLOSING,
 	    .parked = r->parked,
 	    .leased = r->leased,
 	};
@@ -239,6 +240,7 @@ static void enter(struct sim *s, const struct pool_action *a, const struct pool_
 		v->adopted = is_saved(a);
 	v->state = a->to;
 	v->since = s->now;
+	v->late = false;
 }
 
 /* It has the place that it had, or one that is free. */
@@ -248,7 +250,7 @@ static void check_saved(struct sim *s, const struct pool_action *a, const struct
 
 	SIM_CHECK(s, s->workers[a->slot] == SIM_NOBODY, "a box is saved when its worker is gone");
 	SIM_CHECK(s, !v->made && b->token[0], "stock and made boxes are not saved");
-	SIM_CHECK(s, v->since == s->now || sim_counted(s) < sim_cap(s),
+	SIM_CHECK(s, (v->since == s->now && !v->late) || sim_counted(s) < sim_cap(s),
 	    "a saved box takes no place that another has got");
 }
 

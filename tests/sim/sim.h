@@ -188,6 +188,7 @@ struct sim_shadow {
 	bool skip_ok;	/* parked by this supervisor, in a way that gives skip right */
 	bool proven;	/* by a check, in this very event */
 	uint64_t since; /* in this state */
+	bool late;	/* it closed under another supervisor: its place may be anybody's */
 	uint64_t idle;	/* since when the window for skipping its check runs */
 	uint64_t parked;
 	uint64_t leased;

@@ -246,6 +246,7 @@ static void test_the_next_sbxd_hears_only_what_it_asked(void **state)
 	t->ctl = rendezvous_connect(t->site->dir, 0, &listener);
 	assert_true(t->ctl >= 0);
 	stage_expect(t, CTL_HELLO);
+	stage_expect(t, CTL_BOOTED);
 	stage_expect(t, CTL_HELD);
 	fd_close(&t->msg.fd);
 	stage_request(t, "PUT " STAGE_BOX "/fs/write?path=/tmp/go", "x");
