@@ -172,8 +172,8 @@ static int put_file(struct unpack *u, struct archive *a, struct archive_entry *e
 	return rc;
 }
 
-static int put_symlink(const struct unpack *u, const char *target, int parent, const char *last,
-    const struct stat *st)
+static int put_symlink(
+    const struct unpack *u, const char *target, int parent, const char *last, const struct stat *st)
 {
 	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, st->st_mtim};
 
