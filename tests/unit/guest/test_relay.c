@@ -155,10 +155,8 @@ static void test_what_is_wrong_with_the_stream_to_it_is_said(void **state)
 		enum piece_wrong wrong;
 		uint64_t number;
 	} cases[] = {
-	    {5000, 0, PIECE_LOST, 5000},
-	    {0 - (uint64_t)PING_LEN, 0, PIECE_REPEATED, PING_LEN},
-	    {0, PIECE_HEAD_LEN + 2, PIECE_DAMAGED, 0},
-	    {0, 5, PIECE_DAMAGED, 0},
+	    {5000, 0, PIECE_LOST, 5000}, {0 - (uint64_t)PING_LEN, 0, PIECE_REPEATED, PING_LEN},
+	    {0, PIECE_HEAD_LEN + 2, PIECE_DAMAGED, 0}, {0, 5, PIECE_DAMAGED, 0},
 	    {0, 1, PIECE_FOREIGN, 0},
 	    {0, 2, PIECE_DAMAGED, 0}, /* once there was one of ours, another version is none */
 	};
