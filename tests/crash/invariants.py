@@ -40,7 +40,7 @@ def may_go(b):
 
 def survivors(d, life, ended):
     """What the successor of `life` lacks of the boxes that were up with live workers; it has just begun to serve, and clients are
-    held back. ended: how many removals and acquires were under way: each may have cost one box that nothing pinned."""
+    held back. ended: how many removals and acquires were under way, and workers were killed: each may have cost one box."""
     if not os.path.exists(d.kept(life)):
         return [f"sbxd {life.pid} left {len(life.workers)} workers and no table"] if life.workers else []
     before = dump(d, os.path.basename(d.kept(life)))

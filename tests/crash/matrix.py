@@ -173,7 +173,8 @@ def take_over(bench, row, life, since):
     wrong = []
     if not STIMULI[row.stimulus].ends_boxes:
         ended = bench.board.ended("acquire", "remove") - since
-        wrong = invariants.survivors(bench.service, life, ended)
+        killed = row.is_fault and row.role in ("worker", *bench.service.driver.roles)  # with its box, or its box is saved
+        wrong = invariants.survivors(bench.service, life, ended + killed)
     bench.service.hold.clear()
     return wrong
 
