@@ -602,7 +602,7 @@ build/guest-root: tests/qemu/make_root.sh tests/qemu/programs.sh
 	$(call say,MAKE)
 	$(Q)rm -rf $@ && $< $@
 
-# Boxes on KVM, in an emulated host that has virtualization. Takes long: not part of check. GROUP=limits:
+# Boxes on KVM, in an emulated host that has virtualization: a quarter of an hour and more, so not part of check. GROUP=limits:
 # only that group of the suite.
 $(CHK)/tsc_khz: $(call chk,tests/qemu/tsc_khz.c) $(CHK)/libtested.a
 	$(call say,LINK)
@@ -808,7 +808,7 @@ help:
 	@echo "make unit | conformance | integ        parts of check; integ TEST=test_run V=1: one file of tests;"
 	@echo "  integ DRIVER=qemu: over micro-VMs (a selection is part of check)"
 	@echo "make check-kvm       the qemu driver's suite, and a service, on the /dev/kvm of an emulated host"
-	@echo "  (takes long, not part of check); GROUP=limits: a group of its tests"
+	@echo "  (a quarter of an hour and more, not part of check); GROUP=limits: a group of its tests"
 	@echo "make crash ROUNDS=20  processes killed at each fault point under load (one round is part of check);"
 	@echo "  POINT= ROLE= SEED=: one of them again; DRIVER=boxlite | boxlite-server | boxlite-detached | qemu: with that driver's boxes"
 	@echo "make soak T=60       thousands of scopes, random kills and reloads for T seconds; SEED= KILLS="

@@ -5,15 +5,15 @@
 #   tests/qemu/check_kvm.sh PROGRAMS DIR      PROGRAMS: those built for tests; DIR: for what is made, and console.log. While
 #                                             it runs QEMU's monitor is DIR/monitor: a Unix socket
 #
-# SBX_ROOT, SBX_KERNEL: as for the suite. SBX_KVM_SECONDS: for all of it. SBX_TEST_SLOW: how much longer the suite waits.
-# SBX_GROUP: that group of its tests only.
+# SBX_ROOT, SBX_KERNEL: as for the suite. SBX_KVM_SECONDS: for all of it. SBX_TEST_SLOW: how much longer the suite waits, and what is
+# built for tests. SBX_GROUP: that group of its tests only.
 # Takes 3 GiB of memory and 500 MiB of disk. Exit status: 0 passed, 1 failed, 2 it could not run.
 set -eu
 
 programs=$1
 dir=$2
 here=$(dirname "$0")
-seconds=${SBX_KVM_SECONDS:-2400}
+seconds=${SBX_KVM_SECONDS:-3600}
 slow=${SBX_TEST_SLOW:-10}
 memory_mib=3072
 
