@@ -316,7 +316,7 @@ class Many(FsTest):
         wait_for("the churn to end", lambda: self.good("DELETE", "", path="/tmp/moving", recursive="1"))
 
     def test_a_deep_tree(self):
-        self.d.sh(self.box, "mkdir /tmp/deep; cd /tmp/deep; for i in $(seq 400); do mkdir d; cd d; done; echo needle > f; cd /tmp/deep; echo needle > e")
+        self.d.sh(self.box, "deep=/tmp/deep$(printf '/d%.0s' $(seq 400)); mkdir -p $deep; echo needle > $deep/f; echo needle > /tmp/deep/e")
         r = self.good("GET", "grep", path="/tmp/deep", pattern="needle")
         self.assertEqual([m["path"] for m in r["matches"]], ["d/" * 400 + "f", "e"])
         self.assertEqual(self.good("DELETE", "", path="/tmp/deep", recursive="1")["removed"], 403)
