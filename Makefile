@@ -563,7 +563,7 @@ fuzz: $(FUZZ_BIN)
 CHECK_PROGRAMS := $(CHK)/sbxd $(CHK)/sbx-worker $(CHK)/sbx-boxlite $(CHK)/sbx-guest $(CHK)/sbx-files $(CHK)/sbxctl \
 	$(CHK)/sbxtop $(CHK)/sbxbench $(CHK)/sbx-mcp
 # Those of micro-VMs that take longest are check-long's: check is to end within half an hour.
-INTEG_LONG := test_qemu_ends test_qemu_images
+INTEG_LONG := test_qemu_ends test_qemu_images test_qemu_room test_qemu_templates
 INTEG := $(filter-out $(INTEG_LONG),$(sort $(patsubst tests/integ/%.py,%,$(wildcard tests/integ/test_*.py))))
 
 # What check runs after building. Sanitized programs do not run under valgrind.
