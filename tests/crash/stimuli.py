@@ -132,13 +132,24 @@ def forget(service, what):
                 pass
 
 
+def damage_template(service):
+    """Its next clone finds that, and has it removed and made anew."""
+    for path in glob.glob(f"{service.dir}/state/qemu/template-*[0-9a-f]/note"):
+        try:
+            os.truncate(path, 0)
+        except FileNotFoundError:
+            pass  # it was removed meanwhile
+
+
 def make_template(service, spared):
-    """A box that needs a template which is not there; twice, since the first may be cut off in the middle."""
+    """A box that needs a template which is not there, or damaged; twice, since the first may be cut off in the middle."""
     with Agent(service.socket) as a:
         try:
             for n in range(2):
                 forget(service, "template")
                 own_box(a, "template", str(n))
+                damage_template(service)
+                own_box(a, "damaged", str(n))
         except Ended:
             pass  # sbxd dies of it
 
