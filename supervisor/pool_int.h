@@ -11,9 +11,8 @@
 /* Its order may wait behind many others; whoever passes it on answers each within bounds of his
  * own. */
 #define POOL_CLEAN_WAIT (3600 * NS_PER_S)
-#define POOL_IMAGE_WAIT                                                           \
-	(120 * NS_PER_S) /* for an image that is prepared while a box of it boots \
-			  */
+/* For an image that is prepared while a box of it boots. */
+#define POOL_IMAGE_WAIT (120 * NS_PER_S)
 #define POOL_FAILED_GRACE (2 * NS_PER_S)
 #define POOL_CLOSE_SLACK NS_PER_S /* for the worker's own part, beyond close_grace */
 #define POOL_STOP_SLACK                                                                           \

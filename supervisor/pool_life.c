@@ -282,8 +282,8 @@ void pool_box_failed(struct pool *p, uint64_t now, uint32_t slot, uint64_t gen, 
 
 	if (!b || !b->has_worker || b->state == SLOT_CLOSING || b->state == SLOT_QUARANTINED)
 		return;
-	if (b->state == SLOT_BOOTING &&
-	    pool_is_saved(b)) { /* what is left of it is not worth more */
+	/* What is left of it is not worth more. */
+	if (b->state == SLOT_BOOTING && pool_is_saved(b)) {
 		pool_boot_failed(p, now, slot, gen, text);
 		return;
 	}

@@ -217,7 +217,7 @@ static const struct agent_link_ops boot_link_ops = {
 /* What ended for no reason that anybody knows was killed. */
 static int boot_guest_ended(struct box *b, struct err *err)
 {
-	const char *why = b->driver->why ? b->driver->why(b->handle) : NULL;
+	const char *why = box_known_why(b);
 	bool killed = !why && b->link.why_code != EBADMSG;
 
 	return err_set(

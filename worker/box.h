@@ -170,6 +170,9 @@ void box_close(struct box *b, uint32_t grace_ms, uint64_t seq);
 void box_close_pong(struct box *b, uint64_t nonce);
 void box_die(struct box *b, int code, const char *why);
 
+/* What the driver knows that it died of; NULL: nothing. The text is the handle's. */
+const char *box_known_why(const struct box *b);
+
 /* There is another sbxd now: it hears of an end that was told to the one before. */
 void box_end_tell_again(struct box *b);
 

@@ -157,13 +157,18 @@ void box_close_pong(struct box *b, uint64_t nonce)
 	end_begin(b, "the box was stopped");
 }
 
+const char *box_known_why(const struct box *b)
+{
+	return b->handle && b->driver->why ? b->driver->why(b->handle) : NULL;
+}
+
 void box_die(struct box *b, int code, const char *why)
 {
 	const char *known;
 
 	if (b->state == BOX_ENDING)
 		return;
-	known = b->handle && b->driver->why ? b->driver->why(b->handle) : NULL;
+	known = box_known_why(b);
 	if (known)
 		why = known;
 	log_error("box %s: died: %s", b->boot.name, why);

@@ -7,27 +7,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "drivers/qemu/site.h"
 #include "drivers/qemu/store.h"
 #include "lib/fd.h"
 
-static int size_path(
-    const struct driver_site *site, const uint8_t digest[DIGEST_LEN], char out[QEMU_PATH])
-{
-	char dir[QEMU_PATH];
-	char key[STORE_KEY];
-	int rc = qemu_store_path(site, dir);
-
-	store_key(digest, key);
-	return rc == 0 ? qemu_path_join(out, dir, "size-", key) : rc;
-}
+#define KIND "size"
 
 uint64_t template_size_read(const struct driver_site *site, const uint8_t digest[DIGEST_LEN])
 {
 	char path[QEMU_PATH];
 	char text[24];
 
-	if (size_path(site, digest, path) < 0 ||
+	if (store_path(site, KIND, digest, path, NULL) < 0 ||
 	    fd_read_file_at(AT_FDCWD, path, text, sizeof(text)) <= 0)
 		return 0;
 	store_touch(path);
@@ -40,7 +30,7 @@ void template_size_note(
 	char path[QEMU_PATH];
 	FD_SCOPED int fd = -1;
 
-	if (size_path(site, digest, path) < 0)
+	if (store_path(site, KIND, digest, path, NULL) < 0)
 		return;
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd >= 0)
